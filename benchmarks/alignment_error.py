@@ -77,33 +77,32 @@ def link_slot(
         words: Words of its sides, lower-cased and without punctuation.
         places: Their places in the sentences.
     """
-    rest = [list(range(len(side))) for side in words]
-    sure = []
-    noun = isinstance(phrase, Phrase) and phrase.noun
-    if noun:
+    rest = [list(side) for side in places]
+    sure = set()
+
+    def link(first: int, second: int) -> None:
+        sure.add((first, second))
+        rest[0].remove(first)
+        rest[1].remove(second)
+
+    if noun := isinstance(phrase, Phrase) and phrase.noun:
         nouns = (
-            {noun.english, noun.english_plural},
-            {noun.spanish, noun.spanish_plural},
+            {noun.english.lower(), noun.english_plural.lower()},
+            {noun.spanish.lower(), noun.spanish_plural.lower()},
         )
-        of_noun = [
-            [i for i in left if side[i] in {form.lower() for form in forms}]
-            for left, side, forms in zip(rest, words, nouns, strict=True)
-        ]
-        if [len(side) for side in of_noun] == [1, 1]:
-            sure.append(tuple(side[0] for side in of_noun))
-            for left, (place,) in zip(rest, of_noun, strict=True):
-                left.remove(place)
+        first, second = (
+            [place for word, place in zip(*side, strict=True) if word in forms]
+            for *side, forms in zip(words, places, nouns, strict=True)
+        )
+        if len(first) == len(second) == 1:
+            link(first[0], second[0])
         # The determiner stands first in both languages.
-        if min(map(len, rest)) > 1 and rest[0][0] == rest[1][0] == 0:
-            sure.append((0, 0))
-            for left in rest:
-                left.remove(0)
-    if [len(left) for left in rest] == [1, 1]:
-        sure.append((rest[0][0], rest[1][0]))
-        rest = [[], []]
-    first, second = places
-    possible = {(first[i], second[j]) for i in rest[0] for j in rest[1]}
-    return {(first[i], second[j]) for i, j in sure}, possible
+        starts = [side[0] for side in places]
+        if min(map(len, rest)) > 1 and [side[0] for side in rest] == starts:
+            link(*starts)
+    if len(rest[0]) == len(rest[1]) == 1:
+        link(rest[0][0], rest[1][0])
+    return sure, {(i, j) for i in rest[0] for j in rest[1]}
 
 
 def draw_pair(rng: random.Random) -> tuple[tuple[str, str], Links, Links]:
@@ -218,16 +217,10 @@ def main(argv: list[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    group = parser.add_mutually_exclusive_group(required=True)
-    group.add_argument(
-        "--write", type=pathlib.Path, help="folder for sentences and links"
-    )
-    group.add_argument(
-        "--export-dir",
-        type=pathlib.Path,
-        nargs="+",
-        help="exports with `align` (--signatures all), which are measured",
-    )
+    add = parser.add_mutually_exclusive_group(required=True).add_argument
+    add("--write", type=pathlib.Path, help="folder for sentences and links")
+    exports = "exports with `align` (--signatures all), which are measured"
+    add("--export-dir", type=pathlib.Path, nargs="+", help=exports)
     options = parser.parse_args(argv)
     with exit_on_user_error():
         if options.write:

@@ -12,7 +12,6 @@ on this machine.
 
 import argparse
 import contextlib
-import dataclasses
 import json
 import os
 import pathlib
@@ -23,32 +22,24 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import NamedTuple
 
-from benchmarks.shared.interleaved_runs import ROOT, cpu_field, describe_machine
+from benchmarks.shared.interleaved_runs import ROOT, describe_machine
 from command_line.errors import UserError, exit_on_user_error
-from command_line.text_files import open_atomically
+from command_line.text_files import write_atomically
 
 MEASUREMENTS = ROOT / "benchmarks/measurements.toml"
 RESULTS = ROOT / "benchmarks/results.json"
 QUICK_RESULTS = ROOT / "build/quick_results.json"
-PACKAGES = ("tensorflow", "keras", "ctranslate2", "ai-edge-litert", "torch")
-# Features of a processor that decide the speed of matrix products.
-CPU_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 # Beyond this load the machine does something else.
 MAX_LOAD = 0.7
 # Changes of these files change no figure.
 PATHS = (".", ":!docs", ":!tests", ":!*.md", ":!benchmarks/results.json")
 
 
-@dataclasses.dataclass(frozen=True)
-class Command:
-    """A command of a measurement.
-
-    Attributes:
-        text: String, as it stands on the pages, over several lines.
-        is_kept: Bool, whether its output is a result.
-    """
+class Command(NamedTuple):
+    """A command as it stands on the pages, and whether its output is kept."""
 
     text: str
     is_kept: bool
@@ -67,10 +58,8 @@ class Command:
                 f"{MEASUREMENTS.name} describes it. Received: none, for "
                 f"{self.text.splitlines()[0]}"
             ) from None
-        words = [
-            sys.executable if word == "python" else word
-            for word in shlex.split(text.replace("\\\n", " "))
-        ]
+        words = shlex.split(text.replace("\\\n", " "))
+        words = [sys.executable if word == "python" else word for word in words]
         print(f"+ {shlex.join(words)}", file=sys.stderr)
         stdout = subprocess.PIPE if self.is_kept else None
         done = subprocess.run(words, cwd=ROOT, stdout=stdout, text=True)
@@ -83,41 +72,27 @@ class Command:
 
 
 def read_measurements(is_quick: bool) -> dict[str, list[Command]]:
-    """Returns the commands of each measurement."""
+    """Returns the commands of each measurement: `\\` at an end continues one."""
     tables = tomllib.loads(MEASUREMENTS.read_text("utf-8"))
     key = "quick" if is_quick else "commands"
     return {
-        name: split_commands(table[key])
+        name: [
+            Command(text.removeprefix("@"), is_kept=text[0] != "@")
+            for text in re.split(r"(?<!\\)\n", table[key].strip())
+        ]
         for name, table in tables.items()
         if key in table
     }
 
 
-def split_commands(text: str) -> list[Command]:
-    """Splits lines into commands; `\\` at the end continues one."""
-    texts = re.split(r"(?<!\\)\n", text.strip())
-    return [Command(t.removeprefix("@"), t[0] != "@") for t in texts]
-
-
 def describe_origin() -> dict:
-    """Returns the commit of the code, the processor and the versions."""
-    machine = describe_machine(PACKAGES)
-    flags = cpu_field("flags").split()
-    return {
-        "commit": git("log", "-1", "--format=%h", "--", *PATHS),
-        "processor": machine["processor"],
-        "cores": machine["cores"],
-        "flags": [flag for flag in CPU_FLAGS if flag in flags],
-        "python": machine["python"],
-        "packages": {k: v for k, v in machine["packages"].items() if v},
-    }
+    """Returns the commit of the code, and the machine."""
+    commit = git("log", "-1", "--format=%h", "--", *PATHS)
+    return {"commit": commit, **describe_machine()}
 
 
 def git(*words: str) -> str:
-    done = subprocess.run(
-        ["git", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
-    )
-    return done.stdout.strip()
+    return subprocess.check_output(["git", *words], cwd=ROOT, text=True).strip()
 
 
 def check_conditions() -> None:
@@ -137,41 +112,34 @@ def check_conditions() -> None:
 
 
 def measure(
-    name: str, commands: list[Command], origin: dict, results: dict
-) -> Iterator[None]:
-    """Runs the commands that have no result yet.
-
-    Yields before the first one and after each, so that the caller can save.
-    """
+    name: str,
+    commands: list[Command],
+    origin: dict,
+    results: dict,
+    save: Callable[[], None],
+) -> None:
+    """Runs the commands that have no result yet; saves after each."""
     entry = results.get(name)
     if not entry or entry["origin"] != origin:
         entry = results[name] = {"origin": origin, "commands": []}
     elif len(entry["commands"]) < len(commands):
         # The command that was interrupted may resume, and take less time.
         entry["resumed"] = True
-    yield
     for command in commands[len(entry["commands"]) :]:
+        save()
         started = time.monotonic()
         output = command.run()
-        entry["commands"].append(
-            {
-                "command": command.text,
-                "seconds": round(time.monotonic() - started, 1),
-                "output": output,
-            }
-        )
-        yield
-
-
-def save(results: dict, path: pathlib.Path) -> None:
-    path.parent.mkdir(exist_ok=True)
-    with open_atomically(path) as file:
-        text = json.dumps(results, indent=1, ensure_ascii=False)
-        file.write(f"{text}\n".encode())
+        seconds = round(time.monotonic() - started, 1)
+        done = {"command": command.text, "seconds": seconds, "output": output}
+        entry["commands"].append(done)
+    save()
 
 
 def describe_results(name: str, path: pathlib.Path = RESULTS) -> str:
     """Returns the commands of a measurement, and their results, as Markdown.
+
+    Tables stay, and other output becomes code. The last line has machine,
+    versions, commit, and minutes if known.
 
     Raises:
         ValueError: If it was not measured, or not all of it.
@@ -182,24 +150,13 @@ def describe_results(name: str, path: pathlib.Path = RESULTS) -> str:
     parts, waiting = [], []
     for done in entry["commands"]:
         waiting.append(done["command"])
-        if done["output"]:
-            parts += [in_code("\n".join(waiting)), show(done["output"])]
+        if output := done["output"].strip("\n"):
+            is_table = re.search(r"^\|-", output, re.M)
+            parts += [
+                in_code("\n".join(waiting)),
+                output if is_table else in_code(output),
+            ]
             waiting = []
-    return "\n\n".join([*parts, describe_conditions(entry)])
-
-
-def in_code(text: str) -> str:
-    return f"```\n{text}\n```"
-
-
-def show(output: str) -> str:
-    """Returns Markdown: tables stay, and other output becomes code."""
-    output = output.strip("\n")
-    return output if re.search(r"^\|-", output, re.M) else in_code(output)
-
-
-def describe_conditions(entry: dict) -> str:
-    """Returns a line with machine, versions, commit, and minutes if known."""
     origin = entry["origin"]
     versions = ", ".join(map(" ".join, origin["packages"].items()))
     line = (
@@ -209,50 +166,40 @@ def describe_conditions(entry: dict) -> str:
     if not entry.get("resumed"):
         seconds = sum(done["seconds"] for done in entry["commands"])
         line += f"; {seconds / 60:.1f} minutes in all"
-    return f"*{line}.*"
+    return "\n\n".join([*parts, f"*{line}.*"])
 
 
-def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    names = read_measurements(is_quick=False)
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.all",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help=f"what to measure (default: all): {', '.join(names)}",
-    )
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="runs shorter commands, and writes build/quick_results.json",
-    )
-    args = parser.parse_args(argv)
-    for name in args.names:
-        if name not in names:
-            raise UserError(f"NAME must be one of {', '.join(names)}. Received: {name}")
-    return args
+def in_code(text: str) -> str:
+    return f"```\n{text}\n```"
 
 
-def run(args: argparse.Namespace) -> None:
-    if not args.quick:
+def run(names: list[str], is_quick: bool) -> None:
+    """Runs measurements, and saves the results after each command.
+
+    Raises:
+        UserError: If the machine is busy or the code not committed, or, after
+            all others were measured, if some could not be.
+    """
+    if not is_quick:
         check_conditions()
-    measurements = read_measurements(args.quick)
-    path = QUICK_RESULTS if args.quick else RESULTS
+    measurements = read_measurements(is_quick)
+    path = QUICK_RESULTS if is_quick else RESULTS
     results = {}
     with contextlib.suppress(FileNotFoundError):
         results = json.loads(path.read_text("utf-8"))
     origin = describe_origin()
+
+    def save() -> None:
+        path.parent.mkdir(exist_ok=True)
+        text = json.dumps(results, indent=1, ensure_ascii=False)
+        write_atomically(path, f"{text}\n".encode())
+
     failed = []
-    for name in args.names or measurements:
-        if name not in measurements:  # It has no quick commands.
+    for name, commands in measurements.items():
+        if names and name not in names:
             continue
         try:
-            for _ in measure(name, measurements[name], origin, results):
-                save(results, path)
+            measure(name, commands, origin, results, save)
         except UserError as error:
             failed.append(name)
             print(f"{name}: {error}", file=sys.stderr)
@@ -264,8 +211,24 @@ def run(args: argparse.Namespace) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
+    known = read_measurements(is_quick=False)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.all",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = f"what to measure (default: all): {', '.join(known)}"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=names)
+    quick = "runs shorter commands, and writes build/quick_results.json"
+    parser.add_argument("--quick", action="store_true", help=quick)
+    args = parser.parse_args(argv)
     with exit_on_user_error():
-        run(parse_arguments(argv))
+        if unknown := set(args.names) - {*known}:
+            raise UserError(
+                f"NAME must be one of {', '.join(known)}. "
+                f"Received: {', '.join(unknown)}"
+            )
+        run(args.names, args.quick)
 
 
 if __name__ == "__main__":

@@ -24,36 +24,22 @@ PARTICLES = {"a", "al", "de", "del"}
 ARTICLES = {"el", "la", "los", "las"}
 
 
-class RecordingWords(generator.SentenceWords):
-    """Records the words of its slots, in both languages."""
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.phrases, self.nouns = [], []
-
-    def get(self, slot, target="subject"):
-        word = super().get(slot, target)
-        if isinstance(word, Phrase):
-            noun = word.noun
-            self.phrases.append((word.english, word.spanish))
-            if noun and noun.english:
-                self.nouns += [
-                    (noun.english, noun.spanish),
-                    (noun.english_plural, noun.spanish_plural),
-                ]
-        return word
-
-
 def draw_sentences(count: int, seed: int) -> list[tuple[str, str, list]]:
     """Returns sentences, their translations, and phrases of both."""
     rng, found = random.Random(seed), {}
     held_out = generator.held_out_combinations(0)
     while len(found) < count:
-        scene = RecordingWords(rng.choice(generator.patterns()), rng)
+        scene = generator.SentenceWords(rng.choice(generator.patterns()), rng)
         english, spanish = scene.write_pair()
+        drawn = [word for word in scene.drawn.values() if isinstance(word, Phrase)]
+        pairs = [(word.english, word.spanish) for word in drawn]
+        for noun in (word.noun for word in drawn):
+            if noun and noun.english:
+                pairs.append((noun.english, noun.spanish))
+                pairs.append((noun.english_plural, noun.spanish_plural))
         # A noun that is a phrase of its own is that: `las vacas` for `cows`.
         phrases = {}
-        for left, right in scene.phrases + scene.nouns:
+        for left, right in pairs:
             if find_once(left, english) and find_once(right, spanish):
                 phrases.setdefault(left, right)
         if phrases and not scene.combinations & held_out:
@@ -71,9 +57,9 @@ def find_once(phrase: str, text: str) -> re.Match | None:
 def strip_determiner(phrase: str, english: str) -> list[str]:
     """Removes words from a Spanish phrase that the English one lacks."""
     words = phrase.lower().split()
-    extra = set(PARTICLES)
+    extra = PARTICLES
     if not english.lower().startswith("the "):
-        extra |= ARTICLES
+        extra = PARTICLES | ARTICLES
     while len(words) > 1 and words[0] in extra:
         del words[0]
     while len(words) > 1 and words[-1] in extra:
@@ -127,8 +113,8 @@ def main(argv: list[str] | None = None) -> None:
     with exit_on_user_error():
         translator = make_sentence_translator(load_export(options.export_dir))
         found = measure(translator, options.sentences, options.seed)
-        for name, value in found.items():
-            print(f"{name:18} {value:,.4g}")
+    for name, value in found.items():
+        print(f"{name:18} {value:,.4g}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ document of 20,000 characters again and again.
 import argparse
 import collections
 import contextlib
-import dataclasses
 import http.client
 import itertools
 import json
@@ -25,6 +24,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -37,63 +37,49 @@ MAX_BYTES = 4000
 DOCUMENT_CHARACTERS = 20_000
 
 
-@dataclasses.dataclass
 class Load:
-    """Results of a load test.
+    """Seconds of requests, their sentences, and what went wrong, counted."""
 
-    Attributes:
-        seconds: List of floats, of each request.
-        problems: Counter of what went wrong, by status or `"wrong"`.
-        sentences: Int, how many were translated.
-        elapsed_seconds: Float, of the whole test.
-    """
+    def __init__(self):
+        self.seconds, self.sentences = [], 0
+        self.problems = collections.Counter()  # By status, or "wrong".
 
-    seconds: list = dataclasses.field(default_factory=list)
-    problems: collections.Counter = dataclasses.field(
-        default_factory=collections.Counter
-    )
-    sentences: int = 0
-    elapsed_seconds: float = 0.0
-
-    def summarize(self) -> dict:
+    def summarize(self, elapsed_seconds: float) -> dict:
         p50, p99 = np.percentile(self.seconds or [np.nan], [50, 99])
         return {
             "requests": len(self.seconds),
             "problems": dict(self.problems),
-            "sentences_per_second": round(self.sentences / self.elapsed_seconds, 1),
+            "sentences_per_second": round(self.sentences / elapsed_seconds, 1),
             "p50_ms": round(1000 * p50, 1),
             "p99_ms": round(1000 * p99, 1),
         }
 
 
-def parse_arguments(argv=None):
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.service_load", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("--export-dir", required=True, type=pathlib.Path)
-    parser.add_argument("--input", required=True, type=pathlib.Path)
-    parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--clients", type=int, default=8)
-    parser.add_argument("--latency", type=float, metavar="SECONDS")
-    return parser.parse_args(argv)
-
-
-def make_requests(path: pathlib.Path) -> list[str]:
-    """Returns texts of one to four lines of a file."""
+def make_requests(sentences: list[str]) -> list[str]:
+    """Returns texts of one to four sentences."""
     draw = random.Random(0)
-    lines = itertools.cycle(path.read_text("utf-8").splitlines())
+    lines = itertools.cycle(sentences)
     return [
         "\n".join(itertools.islice(lines, draw.randint(1, MAX_LINES)))
         for _ in range(REQUESTS)
     ]
 
 
-def run_plain_loop(export_dir, texts, seconds) -> tuple[Load, dict]:
+def make_document(sentences: list[str]) -> str:
+    """Returns an HTML document of 20,000 characters."""
+    document, lines = "", itertools.cycle(sentences)
+    while len(document) < DOCUMENT_CHARACTERS - 200:
+        first, _, rest = next(lines).partition(" ")
+        document += f"<p><b>{first}</b> {rest}</p>"
+    return document
+
+
+def run_plain_loop(
+    export_dir: pathlib.Path, texts: list[str], seconds: float
+) -> tuple[dict, dict[str, tuple[str, int]]]:
     """Translates texts one after the other.
 
-    Returns:
-        `Load`, and a dict from texts to pairs: the answer, and how many
-        sentences were translated.
+    Returns a summary, and the answer to each text with its number of sentences.
     """
     model, load, answers = load_export(export_dir), Load(), {}
     started = time.monotonic()
@@ -107,31 +93,30 @@ def run_plain_loop(export_dir, texts, seconds) -> tuple[Load, dict]:
         answers[text] = (answer, len(found))
         load.seconds.append(time.monotonic() - began)
         load.sentences += len(found)
-    load.elapsed_seconds = time.monotonic() - started
-    return load, answers
+    return load.summarize(time.monotonic() - started), answers
 
 
-def send_requests(port, texts, done, load, answers=None, **fields):
-    """Sends texts one after the other, until an event.
+def send_requests(
+    port: int,
+    load: Load,
+    done: threading.Event,
+    texts: list[str],
+    answers: dict | None = None,
+    form: str = "text",
+) -> None:
+    """Sends texts one after the other, again and again, until an event.
 
-    Args:
-        port: Int, port of the service.
-        texts: List of texts; the last is followed by the first.
-        done: `threading.Event` that ends the requests.
-        load: The `Load` to update.
-        answers: Result of `run_plain_loop`, which the service must repeat, or
-            `None`: then each text counts as a sentence.
-        **fields: Further fields of the requests.
+    The service must repeat the `answers` of `run_plain_loop`; without them each
+    text counts as a sentence.
     """
-    fields = {"source": "en", "target": "xx", **fields}
+    fields = {"source": "en", "target": "xx", "format": form}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     with contextlib.closing(connection):
         for text in itertools.cycle(texts):
             began = time.monotonic()
             if done.is_set():
                 return
-            body = json.dumps({"q": text, **fields})
-            connection.request("POST", "/translate", body)
+            connection.request("POST", "/translate", json.dumps({"q": text, **fields}))
             response = connection.getresponse()
             answer = json.loads(response.read())
             load.seconds.append(time.monotonic() - began)
@@ -143,12 +128,21 @@ def send_requests(port, texts, done, load, answers=None, **fields):
                 load.problems["wrong"] += 1
 
 
-def run_for(seconds, done, threads) -> float:
-    """Runs threads until an event, which comes after some seconds.
+def run_clients(
+    port: int, seconds: float, clients: dict[str, list[dict]]
+) -> dict[str, dict]:
+    """Runs groups of clients at the same time; returns a summary of each group.
 
-    Returns:
-        The seconds until the last thread had ended.
+    The dict has the last arguments of `send_requests` for each client.
     """
+    done, loads = threading.Event(), {name: Load() for name in clients}
+    threads = [
+        threading.Thread(
+            target=send_requests, args=(port, loads[name], done), kwargs=options
+        )
+        for name, group in clients.items()
+        for options in group
+    ]
     started = time.monotonic()
     for thread in threads:
         thread.start()
@@ -156,23 +150,12 @@ def run_for(seconds, done, threads) -> float:
     done.set()
     for thread in threads:
         thread.join()
-    return time.monotonic() - started
-
-
-def run_clients(port, texts, answers, seconds, count) -> Load:
-    """Sends texts from several threads."""
-    load, done = Load(), threading.Event()
-    orders = [random.Random(i).sample(texts, len(texts)) for i in range(count)]
-    clients = [
-        threading.Thread(target=send_requests, args=(port, order, done, load, answers))
-        for order in orders
-    ]
-    load.elapsed_seconds = run_for(seconds, done, clients)
-    return load
+    elapsed = time.monotonic() - started
+    return {name: load.summarize(elapsed) for name, load in loads.items()}
 
 
 @contextlib.contextmanager
-def service(export_dir):
+def service(export_dir: pathlib.Path) -> Iterator[tuple[int, int]]:
     """Yields port and process id of a service."""
     process = subprocess.Popen(
         [sys.executable, "-m", "serve", "--port=0"] + [f"--pair=en:xx={export_dir}"],
@@ -188,82 +171,63 @@ def service(export_dir):
             process.terminate()
 
 
-def measure_latency(port, sentences, seconds, clients=1, document=None) -> dict:
-    """Returns summaries of requests of one sentence, and of a document."""
-    load, documents, done = Load(), Load(), threading.Event()
-    threads = [
-        threading.Thread(
-            target=send_requests, args=(port, sentences[client::clients], done, load)
-        )
-        for client in range(clients)
-    ]
-    if document:
-        threads.append(
-            threading.Thread(
-                target=send_requests,
-                args=(port, [document], done, documents),
-                kwargs={"format": "html"},
-            )
-        )
-    elapsed = run_for(seconds, done, threads)
-    load.elapsed_seconds = documents.elapsed_seconds = elapsed
-    found = {"sentences": load.summarize()}
-    if document:
-        found["documents"] = documents.summarize()
-    return found
+def measure_load(args: argparse.Namespace, sentences: list[str]) -> dict:
+    """Returns the load of several clients, beside the plain loop."""
+    texts = make_requests(sentences)
+    seconds = 60 * args.minutes
+    plain, answers = run_plain_loop(args.export_dir, texts, min(seconds, 30))
+    orders = [random.Random(i).sample(texts, len(texts)) for i in range(args.clients)]
+    clients = [{"texts": order, "answers": answers} for order in orders]
+    with service(args.export_dir) as (port, pid):
+        halves, memory = {}, [resident_mib(pid)]
+        for half in ("first_half", "second_half"):
+            halves |= run_clients(port, seconds / 2, {half: clients})
+            memory.append(resident_mib(pid))
+    return {
+        "plain_loop": plain,
+        "service": halves,
+        "clients": args.clients,
+        "memory_mib": memory,
+    }
 
 
-def make_document(sentences: list[str]) -> str:
-    """Returns an HTML document of 20,000 characters."""
-    document, number = "", itertools.count()
-    while len(document) < DOCUMENT_CHARACTERS - 200:
-        words = sentences[next(number) % len(sentences)].split()
-        document += f"<p><b>{words[0]}</b> {' '.join(words[1:])}</p>"
-    return document
-
-
-def compare_latencies(args) -> dict:
-    """Returns the latencies that `--latency` asks for."""
-    sentences = args.input.read_text("utf-8").splitlines()
+def measure_latencies(args: argparse.Namespace, sentences: list[str]) -> dict:
+    """Returns the latencies of one client, of two, and beside a document."""
+    one = {"sentences": [{"texts": sentences}]}
+    two = {"sentences": [{"texts": sentences[i::2]} for i in range(2)]}
     document = make_document(sentences)
+    documents = {"documents": [{"texts": [document], "form": "html"}]}
     with service(args.export_dir) as (port, _):
-        measure_latency(port, sentences, 2, 2, document)  # Warm up.
+        run_clients(port, 2, two | documents)  # Warm up.
         return {
-            "one_client": measure_latency(port, sentences, args.latency),
-            "two_clients": measure_latency(port, sentences, args.latency, 2),
-            "beside_html": measure_latency(
-                port, sentences, args.latency, document=document
-            ),
+            "one_client": run_clients(port, args.latency, one),
+            "two_clients": run_clients(port, args.latency, two),
+            "beside_html": run_clients(port, args.latency, one | documents),
         }
 
 
-def resident_mib(pid) -> int:
+def resident_mib(pid: int) -> int:
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) >> 10
 
 
-def main(argv=None):
-    args = parse_arguments(argv)
-    if args.latency:
-        print(json.dumps(compare_latencies(args), indent=2))
-        return
-    texts = make_requests(args.input)
-    seconds = 60 * args.minutes
-    plain, answers = run_plain_loop(args.export_dir, texts, min(seconds, 30))
-    with service(args.export_dir) as (port, pid):
-        half = [port, texts, answers, seconds / 2, args.clients]
-        loads, memory = [], [resident_mib(pid)]
-        for _ in range(2):
-            loads.append(run_clients(*half).summarize())
-            memory.append(resident_mib(pid))
-    report = {
-        "plain_loop": plain.summarize(),
-        "service": dict(zip(("first_half", "second_half"), loads, strict=True)),
-        "clients": args.clients,
-        "memory_mib": memory,
-    }
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.service_load", description=__doc__.splitlines()[0]
+    )
+    add = parser.add_argument
+    add("--export-dir", required=True, type=pathlib.Path)
+    add("--input", required=True, type=pathlib.Path)
+    add("--minutes", type=float, default=30)
+    add("--clients", type=int, default=8)
+    add("--latency", type=float, metavar="SECONDS")
+    args = parser.parse_args(argv)
+    sentences = args.input.read_text("utf-8").splitlines()
+    measure = measure_latencies if args.latency else measure_load
+    report = measure(args, sentences)
     print(json.dumps(report, indent=2))
-    raise SystemExit(any(load["problems"] for load in loads))
+    halves = report.get("service", {}).values()
+    raise SystemExit(any(half["problems"] for half in halves))
 
 
 if __name__ == "__main__":

@@ -18,10 +18,15 @@ from command_line.options import (
 )
 from command_line.recorded_search_options import check_decoding
 from export.bundle.file_layout import BUNDLE
-from export.bundle.model_loading import load_run, read_arguments, read_run
+from export.bundle.model_loading import (
+    choose_samples,
+    load_run,
+    read_arguments,
+    read_notes,
+    read_run,
+)
 from export.bundle.server_config import choose_name
-from export.bundle.training_metadata import choose_samples, format_scores, read_notes
-from export.bundle.write_version import MEMORY_BOUND_ROWS, write_version
+from export.bundle.write_version import write_version
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.litert.model_directory import write_litert
 from export.model.request_validation import CHECKS
@@ -42,20 +47,12 @@ PRECISIONS = {
     "litert": ("float32", "int8"),
     "ctranslate2": ("float32", "int8"),
 }
-# Sections 6.1 and 6.3.
+# Sections 6.1 and 6.3: of translation, and of parsing.
 DEFAULTS = {
-    None: {
-        "beam_size": 4,
-        "length_penalty": 0.6,
-        "max_extra_length": 50,
-        "penalty_offset": 5.0,
-    },
-    "parsing": {
-        "beam_size": 21,
-        "length_penalty": 0.3,
-        "max_extra_length": 300,
-        "penalty_offset": 5.0,
-    },
+    "beam_size": (4, 21),
+    "length_penalty": (0.6, 0.3),
+    "max_extra_length": (50, 300),
+    "penalty_offset": (5.0, 5.0),
 }
 MAX_PENALTY_OFFSET = 1_000
 RULES = ("no_repeat_ngram", "min_length", "max_length_ratio", "constrain_trees")
@@ -70,7 +67,7 @@ LACKING = {
 
 def search_option(name: str, help: str, kind: type):
     """Declares an option whose default depends on the run."""
-    first, other = (DEFAULTS[task][name] for task in (None, "parsing"))
+    first, other = DEFAULTS[name]
     of_task = "" if first == other else f"; {other} for parsing"
     help += f" (default: {first}{of_task}; or the value of a converted run)"
     return option(None, help, kind=kind)
@@ -183,14 +180,7 @@ def parse_options(argv: list[str] | None = None) -> ExportOptions:
 
 
 def choose_signatures(names: list[str] | None) -> tuple[str, ...]:
-    """Returns the names of the signatures to export, with the default one.
-
-    Args:
-        names: Values of `--signatures`; `None` selects those that translate.
-
-    Raises:
-        UserError: If there is no such signature.
-    """
+    """Returns the names of the signatures to export, with the default one."""
     if names is None:
         return DEFAULT_SIGNATURES
     if names == ["all"]:
@@ -213,14 +203,17 @@ def fill_in_defaults(options: ExportOptions) -> ExportOptions:
     run = read_arguments(run_dir) or {}
     path = run_dir / "arguments.json"
     with refuse_damage(path):
-        defaults = DEFAULTS[run.get("arguments", {}).get("task")]
-    if options.constrain_trees and defaults is not DEFAULTS["parsing"]:
+        task = run.get("arguments", {}).get("task")
+        is_parser = {None: False, "parsing": True}[task]
+    if options.constrain_trees and not is_parser:
         raise UserError(
             "--constrain-trees must come with a run of --task parsing. "
             f"Received: {run_dir}"
         )
     recorded = check_decoding(run.get("decoding", {}), path)
-    defaults = {name: recorded.get(name, defaults[name]) for name in defaults}
+    defaults = {
+        name: recorded.get(name, values[is_parser]) for name, values in DEFAULTS.items()
+    }
     if options.align_layer is None and options.format != "ctranslate2":
         defaults["align_head"] = recorded.get("align_head")
     defaults["source_language"] = run.get("source_language") or ""
@@ -287,14 +280,13 @@ def write_saved_model(options: ExportOptions, settings: SearchSettings) -> pathl
     folder = write_version(
         translator, options.run_dir, export_dir, name, options.version, options.samples
     )
-    bundle = json.loads((folder / BUNDLE).read_text("utf-8"))
-    if bundle["validation"]:
-        print(format_scores(bundle["validation"]))
-    bound = translator.memory_bound(MEMORY_BOUND_ROWS) / 2**20
-    print(
-        f"a request of {MEMORY_BOUND_ROWS:,} sentences takes at most "
-        f"{bound:,.0f} MiB beside the weights"
-    )
+    validation = json.loads((folder / BUNDLE).read_text("utf-8"))["validation"]
+    if validation:
+        scores = ", ".join(
+            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in validation.items()
+        )
+        print(f"on the validation set: {scores}")
     print(f"{folder} serves; {export_dir / 'README.md'} says how")
     return folder
 
@@ -303,16 +295,10 @@ def run(options: ExportOptions) -> None:
     options = fill_in_defaults(options)
     check_options(options)
     run_dir, export_dir = options.run_dir[0], options.export_dir
-    settings = SearchSettings(
-        options.beam_size,
-        options.length_penalty,
-        options.max_extra_length,
-        align_layer=options.align_layer,
-        align_head=options.align_head,
-        penalty_offset=options.penalty_offset,
-        source_language=options.source_language.lower().split("-")[0],
-        **{name: getattr(options, name) for name in RULES},
-    )
+    language = options.source_language.lower().split("-")[0]
+    names = {field.name for field in dataclasses.fields(SearchSettings)}
+    given = {name: value for name, value in vars(options).items() if name in names}
+    settings = SearchSettings(**{**given, "source_language": language})
     if options.format == "saved_model":
         folder = write_saved_model(options, settings)
     else:

@@ -21,7 +21,6 @@ from command_line.errors import UserError, describe_error, exit_on_user_error
 from command_line.options import add_options, option, read_options
 from command_line.progress import show_progress
 from export.bundle import file_layout
-from export.bundle.file_checks import LEFT_OUT, Check, check_files, check_loading
 from export.bundle.graph_inspection import (
     compiled_functions,
     read_meta_graph,
@@ -31,26 +30,32 @@ from export.bundle.graph_inspection import (
 )
 from export.bundle.predict_messages import read_tensors
 from export.bundle.sample_requests import (
-    Sample,
     abbreviate,
     describe_differences,
+    is_close,
     read_samples,
 )
 from export.bundle.versions import EXPORT_DIR, find_version
 from export.bundle.warmup_requests import MAX_RECORDS, read_warmup
 from export.litert.runtime import load_translator
-from export.litert.version_check import check_litert
 
+LEFT_OUT = "left out: a version that has changed is not run"
 # The checks that run the model.
 RUNTIME_CHECKS = ("session", "warm-up", "samples")
 
 
-class SessionModel:
-    """A version that is loaded as TF Serving loads it.
+@dataclasses.dataclass
+class Check:
+    """Result of one check: lines of what was checked, and of each failure."""
 
-    Args:
-        folder: Folder of the version.
-    """
+    name: str
+    notes: list[str] = dataclasses.field(default_factory=list)
+    problems: list[str] = dataclasses.field(default_factory=list)
+    left_out: str = ""  # The reason for skipping the check.
+
+
+class SessionModel:
+    """A version that is loaded as TF Serving loads it."""
 
     def __init__(self, folder: pathlib.Path):
         self._session = tf.compat.v1.Session(graph=tf.Graph())
@@ -80,12 +85,6 @@ class CheckOptions:
     json: bool = option(False, "print JSON instead of text")
 
 
-def parse_options(argv: list[str] | None = None) -> CheckOptions:
-    parser = argparse.ArgumentParser(prog="python -m export.check", description=__doc__)
-    add_options(parser, CheckOptions)
-    return read_options(parser.parse_args(argv), CheckOptions)
-
-
 def check_version(
     folder: pathlib.Path, connect: Callable | None = None
 ) -> Iterator[Check]:
@@ -100,10 +99,7 @@ def check_version(
     check, bundle = check_loading("bundle", lambda: read_bundle(folder))
     checks = [check]
     if bundle is not None:
-        check, done = check_loading(
-            "files", lambda: check_files(folder, bundle["files"])
-        )
-        checks.append(done or check)
+        checks.append(check_files(folder, bundle["files"]))
     check, meta_graph = check_loading("graph", lambda: read_meta_graph(folder))
     checks.append(check_ops(meta_graph) if meta_graph else check)
     yield from checks
@@ -112,34 +108,62 @@ def check_version(
         yield check_xla(meta_graph)
     if any(check.problems for check in checks):
         for name in ("samples",) if connect else RUNTIME_CHECKS:
-            yield Check(name, [], [], left_out=LEFT_OUT)
-    elif connect:
-        signatures = served_signatures(meta_graph)
-        yield check_samples(connect(bundle["model_name"]), signatures, folder)
-    else:
-        yield from check_runs(folder)
-
-
-def check_runs(folder: pathlib.Path) -> Iterator[Check]:
-    """Yields the checks that load a version and run it."""
-    check, model = check_loading("session", lambda: SessionModel(folder))
-    if model is None:
-        yield check
+            yield Check(name, left_out=LEFT_OUT)
         return
-    check.notes.append(f"{len(model.signatures)} signatures")
-    yield check
-    yield check_warmup(model.run, folder / file_layout.WARMUP)
-    yield check_samples(model.run, model.signatures, folder)
+    if connect:
+        signatures, ask = served_signatures(meta_graph), connect(bundle["model_name"])
+    else:
+        check, model = check_loading("session", lambda: SessionModel(folder))
+        if model is None:
+            yield check
+            return
+        signatures, ask = model.signatures, model.run
+        yield Check("session", [f"{len(signatures)} signatures"])
+        yield check_warmup(ask, folder / file_layout.WARMUP)
+    yield check_samples(ask, signatures, folder)
+
+
+def check_loading(name: str, load: Callable) -> tuple[Check, object]:
+    """Returns the result of `load` as a check, and what it loaded or `None`."""
+    try:
+        return Check(name), load()
+    except Exception as error:  # TensorFlow raises many kinds.
+        return Check(name, problems=[describe_error(error)]), None
 
 
 def read_bundle(folder: pathlib.Path) -> dict:
-    """Returns the content of `bundle.json`.
-
-    Raises:
-        Exception: If the file does not exist or is damaged.
-    """
+    """Returns what is needed of `bundle.json`; an error says it is damaged."""
     bundle = json.loads((folder / file_layout.BUNDLE).read_text(encoding="utf-8"))
-    return {"model_name": bundle["model_name"], "files": bundle["files"]}
+    return {"model_name": bundle["model_name"], "files": read_files(bundle)}
+
+
+def read_files(content: dict) -> dict[str, dict]:
+    """Returns the digests in the JSON of a version; an error as above."""
+    return {
+        name: {key: file[key] for key in ("bytes", "sha256")}
+        for name, file in content["files"].items()
+    }
+
+
+def check_files(folder: pathlib.Path, wanted: dict[str, dict]) -> Check:
+    """Compares size and digest of each file with the recorded `list_files`."""
+    check, found = check_loading("files", lambda: file_layout.list_files(folder))
+    if found is None:
+        return check
+    for name in sorted(wanted.keys() | found.keys()):
+        if name not in found:
+            check.problems.append(f"{name}: missing")
+        elif name not in wanted:
+            check.problems.append(f"{name}: not recorded")
+        elif wanted[name] != found[name]:
+            one, other = (
+                f"{file['bytes']} bytes of SHA-256 {file['sha256'][:16]}..."
+                for file in (wanted[name], found[name])
+            )
+            check.problems.append(f"{name}: wanted {one}, received {other}")
+    size = sum(file["bytes"] for file in found.values())
+    check.notes.append(f"{len(found)} files of {size:,} bytes, by unsigned digests")
+    return check
 
 
 def check_server_files(export_dir: pathlib.Path) -> Check:
@@ -166,13 +190,13 @@ def check_xla(meta_graph) -> Check:
     names = ", ".join(sorted(compiled_functions(meta_graph)))
     if names:
         problem = f"compiled by XLA, which the stock server refuses: {names}"
-        return Check("xla", [], [problem])
-    return Check("xla", ["no compiled function"], [])
+        return Check("xla", problems=[problem])
+    return Check("xla", ["no compiled function"])
 
 
 def check_warmup(ask: Callable, path: pathlib.Path) -> Check:
     """Runs the warm-up requests, as the server does when it loads a version."""
-    check = Check("warm-up", [], [])
+    check = Check("warm-up")
     count = 0
     try:
         for request in show_progress(read_warmup(path), unit="request"):
@@ -196,7 +220,7 @@ def check_samples(ask: Callable, signatures: dict, folder: pathlib.Path) -> Chec
         signatures: The `SignatureDef`s of the version, by name.
         folder: Folder of the version.
     """
-    check = Check("samples", [], [])
+    check = Check("samples")
     try:
         samples = read_samples(folder / file_layout.SAMPLES, signatures)
         for sample in show_progress(samples, unit="sample"):
@@ -205,7 +229,11 @@ def check_samples(ask: Callable, signatures: dict, folder: pathlib.Path) -> Chec
                 f"{sample.name}: {difference}"
                 for difference in describe_differences(sample.outputs, outputs)
             ]
-            check.notes += format_translations(sample, outputs)
+            pairs = zip(sample.inputs["text"], outputs["translation"], strict=True)
+            check.notes += [
+                f"{sample.name}: {abbreviate(text)} -> {abbreviate(translation)}"
+                for text, translation in pairs
+            ]
     except UserError:  # An unreachable server is not a damaged export.
         raise
     except Exception as error:  # Parsers raise many kinds for damaged files.
@@ -213,14 +241,59 @@ def check_samples(ask: Callable, signatures: dict, folder: pathlib.Path) -> Chec
     return check
 
 
-def format_translations(sample: Sample, outputs: dict) -> list[str]:
-    """Returns a line for each sentence and its translation."""
-    return [
-        f"{sample.name}: {abbreviate(text)} -> {abbreviate(translation)}"
-        for text, translation in zip(
-            sample.inputs["text"], outputs["translation"], strict=True
-        )
-    ]
+def check_litert(folder: pathlib.Path, load: Callable) -> Iterator[Check]:
+    """Runs the checks of a version for LiteRT and yields their results.
+
+    Args:
+        folder: Folder that `write_litert` wrote.
+        load: Function from the folder to its `litert_translator.Translator`.
+    """
+
+    def read_json(name):
+        return json.loads((folder / name).read_text("utf-8"))
+
+    def check_translations():
+        translator, check = load(folder), Check("samples")
+        for sample in read_json(file_layout.LITERT_SAMPLES):
+            (found,) = translator.translate([sample["source"]])
+            text, score = sample["translation"], sample["score"]
+            if found.text != text or not is_close(found.score, score):
+                check.problems.append(
+                    f"wanted {abbreviate(text)}, {score}, "
+                    f"received {abbreviate(found.text)}, {found.score:.4f}"
+                )
+            check.notes.append(
+                f"{abbreviate(sample['source'])} -> {abbreviate(found.text)}"
+            )
+        return check
+
+    name = file_layout.LITERT_CONFIG
+    check, files = check_loading(name, lambda: read_files(read_json(name)))
+    yield check
+    if files is not None:
+        check = check_files(folder, files)
+        yield check
+    if check.problems:
+        yield Check("samples", left_out=LEFT_OUT)
+    else:
+        check, done = check_loading("samples", check_translations)
+        yield done or check
+
+
+def report(found: Iterable[Check], as_json: bool) -> None:
+    """Prints checks; exits with code 1 if one found a problem."""
+    checks = []
+    for check in found:
+        checks.append(check)
+        if as_json:
+            continue
+        status = "WRONG" if check.problems else "-" if check.left_out else "ok"
+        for line in check.problems or check.notes or [check.left_out]:
+            print(f"{status:6}{check.name:13}{line}".rstrip(), flush=True)
+    if as_json:
+        print(json.dumps([dataclasses.asdict(c) for c in checks], indent=2))
+    if any(check.problems for check in checks):
+        raise SystemExit(1)
 
 
 def run(options: CheckOptions) -> None:
@@ -232,31 +305,13 @@ def run(options: CheckOptions) -> None:
         report(check_version(folder), options.json)
 
 
-def report(found: Iterable[Check], as_json: bool) -> None:
-    """Prints checks; exits with code 1 if one found a problem."""
-    checks = []
-    for check in found:
-        checks.append(check)
-        if not as_json:
-            print_check(check)
-    if as_json:
-        print(json.dumps([dataclasses.asdict(c) for c in checks], indent=2))
-    if any(check.problems for check in checks):
-        raise SystemExit(1)
-
-
-def print_check(check: Check) -> None:
-    """Prints the notes or the problems of a check, one a line."""
-    status = "WRONG" if check.problems else "-" if check.left_out else "ok"
-    for line in check.problems or check.notes or [check.left_out]:
-        print(f"{status:6}{check.name:13}{line}".rstrip(), flush=True)
-
-
 def main(argv: list[str] | None = None) -> None:
     # TensorFlow would have us load the SavedModel another way than the server.
     tf.get_logger().setLevel("ERROR")
+    parser = argparse.ArgumentParser(prog="python -m export.check", description=__doc__)
+    add_options(parser, CheckOptions)
     with exit_on_user_error():
-        run(parse_options(argv))
+        run(read_options(parser.parse_args(argv), CheckOptions))
 
 
 if __name__ == "__main__":

@@ -44,22 +44,11 @@ class PageOptions:
     )
 
 
-def parse_options(argv: list[str] | None = None) -> PageOptions:
-    parser = argparse.ArgumentParser(
-        prog="python -m export.page",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_options(parser, PageOptions)
-    return read_options(parser.parse_args(argv), PageOptions)
-
-
 def find_packages(npm_dir: pathlib.Path) -> pathlib.Path:
     """Returns the folder of npm's packages.
 
-    Raises:
-        UserError: If LiteRT.js is not there, or has another version: the page
-            uses more of it than its documented interface.
+    Other versions of LiteRT.js are refused: the page uses more of it than its
+    documented interface.
     """
     packages = npm_dir / "node_modules"
     path = packages / PACKAGE / "package.json"
@@ -80,17 +69,9 @@ def write_page(
 ) -> None:
     """Writes the page of a version of an export for LiteRT.
 
-        PAGE_DIR/index.html, page.js, translator.js, ...
-                 model/    files of the version
-                 litert/   LiteRT.js
-
-    Args:
-        folder: Folder of the version.
-        packages: Folder of npm's packages.
-        page_dir: The folder to write.
-
-    Raises:
-        UserError: If `page_dir` exists.
+    PAGE_DIR/index.html, page.js, translator.js, ...
+             model/    files of the version
+             litert/   LiteRT.js
     """
     if page_dir.exists():
         raise UserError(f"--page-dir must be a new folder. Received: {page_dir}")
@@ -98,23 +79,19 @@ def write_page(
         config = json.loads((folder / LITERT_CONFIG).read_text("utf-8"))
         tokenizers = {config["tokenizer"], config["target_tokenizer"]}
     shutil.copytree(SOURCES, page_dir)
+    model, litert = page_dir / "model", page_dir / "litert"
+    model.mkdir()
+    litert.mkdir()
     for name in (LITERT_CONFIG, LITERT_ENCODER, LITERT_STEP, *tokenizers):
-        copy(folder / name, page_dir / "model" / name)
-    litert = page_dir / "litert"
+        shutil.copyfile(folder / name, model / name)
     for name in RUNTIMES:
-        for suffix in (".js", ".wasm"):
-            source = packages / PACKAGE / "wasm" / (name + suffix)
-            copy(source, litert / source.name)
-    copy(packages / UTILITIES / "dist/index.js", litert / "wasm-utils.js")
+        for file in (f"{name}.js", f"{name}.wasm"):
+            shutil.copyfile(packages / PACKAGE / "wasm" / file, litert / file)
+    shutil.copyfile(packages / UTILITIES / "dist/index.js", litert / "wasm-utils.js")
     # A browser finds a module by its address, not by its package.
     module = (packages / PACKAGE / "dist/index.js").read_text("utf-8")
     module = module.replace(f'"{UTILITIES}"', '"./wasm-utils.js"')
     (litert / "core.js").write_text(module, "utf-8")
-
-
-def copy(source: pathlib.Path, target: pathlib.Path) -> None:
-    target.parent.mkdir(exist_ok=True)
-    shutil.copyfile(source, target)
 
 
 def run(options: PageOptions) -> None:
@@ -133,8 +110,14 @@ def run(options: PageOptions) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m export.page",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_options(parser, PageOptions)
     with exit_on_user_error():
-        run(parse_options(argv))
+        run(read_options(parser.parse_args(argv), PageOptions))
 
 
 if __name__ == "__main__":

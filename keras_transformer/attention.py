@@ -4,7 +4,6 @@ Axes: `B` batch, `T` queries, `S` keys, `H` heads, `D` features.
 """
 
 import functools
-from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -17,8 +16,7 @@ from keras_transformer.argument_checks import (
     check_sequences,
 )
 from keras_transformer.cache import FixedCache, GrowingCache
-from keras_transformer.composite import CompositeLayer
-from keras_transformer.linear import batch_and_length
+from keras_transformer.composite import CompositeLayer, LayerOutput, batch_and_length
 from keras_transformer.masks import causal_mask, combine_masks
 
 # The logit of a forbidden key. It is finite, so that a query without allowed
@@ -67,16 +65,8 @@ def scaled_dot_product_attention(query, key, value, mask=None, dropout=None):
 def fused_attention(query, key, value, mask=None):
     """Computes equation 1 by a fused kernel of the backend, if it has one.
 
-    A fused kernel does not return attention weights, and saves memory.
-
-    Args:
-        query: Float tensor of shape `(B, H, T, key_dim)`.
-        key: Float tensor of shape `(B, H, S, key_dim)`.
-        value: Float tensor of shape `(B, H, S, value_dim)`.
-        mask: Bool tensor, as in `scaled_dot_product_attention`.
-
-    Returns:
-        The outputs, of shape `(B, H, T, value_dim)`.
+    A fused kernel does not return attention weights, and saves memory. The
+    arguments are those of `scaled_dot_product_attention`.
     """
     # TensorFlow has no such kernel, that of JAX needs d_k = d_v, and that of
     # torch returns float32 for float64.
@@ -90,27 +80,6 @@ def fused_attention(query, key, value, mask=None):
     query, key, value = (ops.transpose(x, (0, 2, 1, 3)) for x in (query, key, value))
     outputs = ops.dot_product_attention(query, key, value, mask=mask)
     return ops.transpose(outputs, (0, 2, 1, 3))
-
-
-class LayerOutput(NamedTuple):
-    """The results of a layer; `None` for those that it did not compute."""
-
-    outputs: Any
-    scores: Any = None  # Attention weights.
-    cache: Any = None
-
-    def select(self, with_scores, with_cache):
-        """Returns the result of `call`: the outputs, or a tuple."""
-        extras = (*[self.scores] * with_scores, *[self.cache] * with_cache)
-        return (self.outputs, *extras) if extras else self.outputs
-
-
-def unpack(result, with_scores, with_cache):
-    """Returns the `LayerOutput` of the result of `call`."""
-    outputs, *extras = result if with_scores or with_cache else (result,)
-    return LayerOutput(
-        outputs, extras[0] if with_scores else None, extras[-1] if with_cache else None
-    )
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -193,13 +162,18 @@ class MultiHeadAttention(CompositeLayer):
         self.dropout = dropout
         self.use_bias = use_bias
 
+    @property
+    def value_width(self):
+        """Features of a head's values, also if `value_dim` is `None`."""
+        return self.value_dim or self.key_dim
+
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = value_shape if key_shape is None else key_shape
         check_known_width("query", query_shape)
         check_known_width("value", value_shape)
         check_known_width("key", key_shape)
         keys = self.num_heads * self.key_dim
-        values = self.num_heads * (self.value_dim or self.key_dim)
+        values = self.num_heads * self.value_width
         bias = {"use_bias": self.use_bias}
         self.query_projection = self.make_linear("query", keys, query_shape, **bias)
         self.key_projection = self.make_linear("key", keys, key_shape, **bias)
@@ -247,16 +221,7 @@ class MultiHeadAttention(CompositeLayer):
         return result.select(return_attention_scores, cache is not None)
 
     def project_keys_values(self, value, key=None):
-        """Projects keys and values, and splits them into heads.
-
-        Args:
-            value: Float tensor of shape `(B, S, D_value)`.
-            key: Float tensor of shape `(B, S, D_key)`. `None` means `value`.
-
-        Returns:
-            Pair `(keys, values)` of shapes `(B, H, S, key_dim)` and
-            `(B, H, S, value_dim)`, the arguments of `attend`.
-        """
+        """Returns the keys and values of all heads, the arguments of `attend`."""
         keys = self.key_projection(value if key is None else key)
         values = self.value_projection(value)
         return self._split_heads(keys), self._split_heads(values)
@@ -270,20 +235,7 @@ class MultiHeadAttention(CompositeLayer):
         return_attention_scores=False,
         training=None,
     ):
-        """Attends to keys and values that `project_keys_values` returned.
-
-        Args:
-            query: Float tensor of shape `(B, T, D)`.
-            keys: Float tensor of shape `(B, H, S, key_dim)`.
-            values: Float tensor of shape `(B, H, S, value_dim)`.
-            mask: Bool tensor that broadcasts to `(B, H, T, S)`, or `None`.
-            return_attention_scores: Bool, whether to return the weights too.
-            training: Bool, whether dropout is on.
-
-        Returns:
-            `LayerOutput`: the outputs, of shape `(B, T, D)`, and the attention
-            weights, of shape `(B, H, T, S)`, or `None`.
-        """
+        """Returns the `LayerOutput` of attention to keys `(B, H, S, d)` and values."""
         queries = self._split_heads(self.query_projection(query))
         # Only the unfused form returns weights or applies dropout.
         if return_attention_scores or self.dropout:
@@ -298,22 +250,13 @@ class MultiHeadAttention(CompositeLayer):
         return LayerOutput(outputs, weights)
 
     def make_cache(self, rows, max_length=None):
-        """Makes an empty cache for the steps of a search.
-
-        Args:
-            rows: Int or int scalar tensor, hypotheses.
-            max_length: Int or int scalar tensor, capacity in positions; `None`
-                makes a cache that grows.
-
-        Returns:
-            `FixedCache`, or `GrowingCache`.
-        """
-        # 0, but statically unknown if `rows` is, so that a loop may lengthen
-        # it.
+        """Makes an empty cache of `max_length` positions; if `None`, it grows."""
+        # The length 0 is statically unknown if `rows` is, so that a loop may
+        # lengthen it.
         length = 0 * rows if max_length is None else max_length
         keys, values = (
             ops.zeros((rows, self.num_heads, length, features), self.compute_dtype)
-            for features in (self.key_dim, self.value_dim or self.key_dim)
+            for features in (self.key_dim, self.value_width)
         )
         if max_length is None:
             return GrowingCache(keys, values)

@@ -68,28 +68,24 @@ class BaseLayer(CompositeLayer):
         """Returns the arguments that a stack passes to its layers."""
         return {name: getattr(self, name) for name in HYPERPARAMETERS}
 
-    def make_attention(self, name, width):
-        key_dim = self.key_dim
-        if key_dim is None:
-            key_dim = divide_evenly(width, self.num_heads)
-        return self.make_sublayer(
+    def make_attention(self, name, query_shape, value_shape):
+        width, heads = query_shape[-1], self.num_heads
+        if self.key_dim is None and width % heads:
+            raise ValueError(
+                "`key_dim` must be given where `num_heads` does not divide the "
+                f"width. Received: num_heads={heads}, width {width}"
+            )
+        attention = self.make_sublayer(
             MultiHeadAttention,
-            self.num_heads,
-            key_dim,
+            heads,
+            self.key_dim or width // heads,
             self.value_dim,
             self.attention_dropout,
             use_bias=self.use_bias,
             name=name,
         )
-
-    def make_feed_forward(self, name):
-        return self.make_sublayer(
-            FeedForward,
-            self.intermediate_dim,
-            self.activation,
-            self.feed_forward_dropout,
-            name=name,
-        )
+        attention.build(query_shape, value_shape)
+        return attention
 
     def make_residual(self, name, shape):
         residual = self.make_sublayer(
@@ -98,20 +94,33 @@ class BaseLayer(CompositeLayer):
         residual.build(shape)
         return residual
 
-    def make_skip(self):
-        """Makes the dropout of the whole layer, see `keep_or_skip`."""
-        return self.make_sublayer(keras.layers.Dropout, self.layer_dropout, name="skip")
+    def build_feed_forward(self, shape):
+        """Builds the last sub-layer, and the dropout of the whole layer."""
+        self.feed_forward = self.make_sublayer(
+            FeedForward,
+            self.intermediate_dim,
+            self.activation,
+            self.feed_forward_dropout,
+            name="feed_forward",
+        )
+        self.feed_forward.build(shape)
+        self.feed_forward_residual = self.make_residual("feed_forward_residual", shape)
+        self.skip = self.make_sublayer(
+            keras.layers.Dropout, self.layer_dropout, name="skip"
+        )
 
-    def keep_or_skip(self, inputs, outputs, training):
-        """Returns the outputs of the layer, or its inputs if it is skipped.
+    def apply_feed_forward(self, x, inputs, training):
+        """Computes the last sub-layer; returns `inputs` if the layer is skipped.
 
         One draw decides for the whole batch. Outside training no layer is
         skipped, and nothing is scaled (Fan et al., 2019).
         """
+        y = self.feed_forward(self.feed_forward_residual.prepare(x))
+        x = self.feed_forward_residual(x, y, training=training)
         if not self.layer_dropout:
-            return outputs
+            return x
         kept = self.skip(ops.ones((1,)), training=training)
-        return ops.where(kept > 0, outputs, inputs)
+        return ops.where(kept > 0, x, inputs)
 
     def get_config(self):
         return {
@@ -119,13 +128,3 @@ class BaseLayer(CompositeLayer):
             **self.hyperparameters(),
             "activation": keras.activations.serialize(self.activation),
         }
-
-
-def divide_evenly(width, num_heads):
-    """Returns the default number of features of a head."""
-    if width % num_heads:
-        raise ValueError(
-            "`key_dim` must be given where `num_heads` does not divide the "
-            f"width. Received: num_heads={num_heads}, width {width}"
-        )
-    return width // num_heads

@@ -3,7 +3,6 @@
 import dataclasses
 
 import keras
-from keras import ops
 
 from keras_transformer.argument_checks import (
     check_choice,
@@ -11,14 +10,13 @@ from keras_transformer.argument_checks import (
     check_positive_int,
 )
 from keras_transformer.base_layer import HYPERPARAMETERS
-from keras_transformer.composite import CompositeMixin
+from keras_transformer.composite import CompositeMixin, Linear
 from keras_transformer.decoder import Decoder
 from keras_transformer.embedding import (
     PositionEmbedding,
     SinePositionEncoding,
     TokenEmbedding,
 )
-from keras_transformer.linear import Linear
 from keras_transformer.losses import SmoothedCrossentropy
 from keras_transformer.masks import padding_mask
 from keras_transformer.metrics import Perplexity, TokenAccuracy
@@ -73,12 +71,9 @@ class BaseModel(CompositeMixin, keras.Model):
 
     def make_positions(self):
         """Makes the layer of position vectors (Section 3.5)."""
-        layer = (
-            SinePositionEncoding,
-            self.architecture.max_wavelength,
-            self.architecture.position_offset,
-        )
-        if self.architecture.positions == "learned":
+        numbers = self.architecture
+        layer = SinePositionEncoding, numbers.max_wavelength, numbers.position_offset
+        if numbers.positions == "learned":
             layer = PositionEmbedding, self.sequence_length
         return self.make_sublayer(*layer, name="position_encoding")
 
@@ -119,12 +114,7 @@ class BaseModel(CompositeMixin, keras.Model):
         super().export(filepath, *args, input_signature=input_signature, **kwargs)
 
     def build_layers(self, *layers_and_shapes):
-        """Builds the layers, whose weights do not depend on the inputs.
-
-        Args:
-            *layers_and_shapes: Tuples of a layer and the shapes for `build`;
-                layers that are `None` are skipped.
-        """
+        """Builds layers, each with the shapes after it; `None` is no layer."""
         with keras.name_scope(self.name):
             for layer, *shapes in layers_and_shapes:
                 if layer is not None:
@@ -183,14 +173,10 @@ class BaseModel(CompositeMixin, keras.Model):
         cache=None,
         training=None,
         return_attention_scores=False,
-        embedding_mask=None,
     ):
         """Runs the decoder like `decode`, but without computing the logits.
 
-        Args:
-            embedding_mask: Bool tensor `(B, T)`, False where zeros replace
-                the embedding of a token; or `None`. The other arguments are
-                those of `decode`.
+        The arguments are those of `decode`.
 
         Returns:
             Float tensor `(B, T, D)`; with `return_attention_scores`, a tuple of
@@ -198,13 +184,10 @@ class BaseModel(CompositeMixin, keras.Model):
             tuple that ends in the longer cache. `compute_logits(states)` are
             the logits.
         """
+        dropouts = self.target_word_dropout, self.target_dropout
         start_index = 0 if cache is None else cache.length
-        x = self.embedding(target_ids, training=training)
-        x = mask_embeddings(x, embedding_mask)
-        x = self.target_word_dropout(x, training=training)
-        x = self._add_positions(x, self.target_dropout, start_index, training)
         return self.decoder(
-            x,
+            self._embed(target_ids, self.embedding, dropouts, training, start_index),
             memory,
             target_mask=padding_mask(target_ids),
             memory_mask=memory_mask,
@@ -213,7 +196,11 @@ class BaseModel(CompositeMixin, keras.Model):
             training=training,
         )
 
-    def _add_positions(self, x, dropout, start_index, training):
+    def _embed(self, ids, embedding, dropouts, training, start_index=0):
+        """Returns embeddings plus positions."""
+        x = embedding(ids, training=training)
+        word_dropout, dropout = dropouts
+        x = word_dropout(x, training=training)
         x = x + self.position_encoding(x, start_index=start_index)
         return dropout(x, training=training)
 
@@ -250,13 +237,16 @@ class BaseModel(CompositeMixin, keras.Model):
         The embedding matrix, which also computes the logits, is not quantized.
         """
         if filters is None:
-            filters = is_linear
+
+            def filters(layer):
+                return isinstance(layer, Linear)
+
         super().quantize(mode, config=config, filters=filters, **kwargs)
 
     def overrides(self, *names):
-        """Returns the names of the methods that a subclass overrides."""
-        package = f"{__package__}."
-        own = next(c for c in type(self).__mro__ if c.__module__.startswith(package))
+        """Returns the names of the methods that a user's subclass overrides."""
+        classes = type(self).__mro__
+        own = classes[classes.index(BaseModel) - 1]  # Such as `Transformer`.
         return [
             name
             for name in names
@@ -278,26 +268,12 @@ class BaseModel(CompositeMixin, keras.Model):
     @classmethod
     def from_config(cls, config, **kwargs):
         config = dict(config)
-        numbers = config.pop("architecture", None)
-        if numbers is None:  # Older files have no `architecture` entry.
-            names = [field.name for field in dataclasses.fields(Architecture)]
-            numbers = {n: config.pop(n) for n in names if n in config}
+        numbers = config.pop("architecture")
         if not isinstance(numbers["activation"], str):
             activation = keras.activations.get(numbers["activation"])
             numbers = {**numbers, "activation": activation}
         config["architecture"] = Architecture(**numbers)
         return super().from_config(config, **kwargs)
-
-
-def is_linear(layer):
-    return isinstance(layer, Linear)
-
-
-def mask_embeddings(embeddings, mask):
-    """Replaces embeddings by zeros where a mask `(B, T)` is False."""
-    if mask is None:
-        return embeddings
-    return embeddings * ops.cast(mask, embeddings.dtype)[..., None]
 
 
 def ids_spec(name):

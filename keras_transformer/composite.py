@@ -1,8 +1,61 @@
 """Base classes of layers and models that consist of other layers."""
 
-import keras
+from typing import Any, NamedTuple
 
-from keras_transformer.linear import Linear
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Linear(keras.layers.Dense):
+    """A `keras.layers.Dense` that computes one matrix product.
+
+    Dense contracts tensors of rank 3 by a general product. In a TensorFlow
+    graph with an unknown batch size this adds several small operations to each
+    step of a search.
+
+    Call arguments:
+        inputs: Float tensor `(B, T, D)`, or of any other rank above 1.
+
+    Returns:
+        Float tensor `(B, T, units)` in the compute dtype.
+    """
+
+    def call(self, inputs, training=None):
+        if len(inputs.shape) != 3:
+            return super().call(inputs, training=training)
+        rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
+        rows = super().call(rows, training=training)
+        return ops.reshape(rows, (*batch_and_length(inputs), self.units))
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        # Dense refuses subclasses, which may compute something else.
+        return super().quantize(mode, type_check=False, config=config)
+
+
+def batch_and_length(x):
+    """Returns the first two sizes of `x`, with -1 for an unknown batch size."""
+    if not x.shape[1]:
+        # Unknown, or 0: nothing can be inferred from no elements.
+        return ops.shape(x)[:2]
+    return -1, x.shape[1]
+
+
+class LayerOutput(NamedTuple):
+    """The results of a layer; `None` for those that it did not compute."""
+
+    outputs: Any
+    scores: Any = None  # Attention weights.
+    cache: Any = None
+
+    def select(self, with_scores, with_cache):
+        """Returns the result of `call`: the outputs, or a tuple."""
+        result = (self.outputs,)
+        if with_scores:
+            result += (self.scores,)
+        if with_cache:
+            result += (self.cache,)
+        return result if len(result) > 1 else self.outputs
 
 
 class CompositeMixin:
@@ -31,13 +84,8 @@ class CompositeMixin:
                 for path, config in self._quantized.items()
                 if path.startswith(prefix)
             }
-        layer = layer_class(
-            *args,
-            dtype=self.dtype_policy,
-            trainable=self.trainable,
-            name=name,
-            **kwargs,
-        )
+        own = {"dtype": self.dtype_policy, "trainable": self.trainable, "name": name}
+        layer = layer_class(*args, **own, **kwargs)
         if name in self._quantized:
             config = {**layer.get_config(), **self._quantized[name]}
             return layer_class.from_config(config)
@@ -56,6 +104,17 @@ class CompositeLayer(CompositeMixin, keras.layers.Layer):
     """
 
     supports_masking = True
+
+    def run(self, *inputs, return_attention_scores=False, cache=None, **kwargs):
+        """Calls the layer; returns a `LayerOutput`, whatever is asked for."""
+        if return_attention_scores:
+            kwargs["return_attention_scores"] = True
+        if cache is None and not return_attention_scores:
+            return LayerOutput(self(*inputs, **kwargs))
+        if cache is None:
+            return LayerOutput(*self(*inputs, **kwargs))
+        outputs, *scores, cache = self(*inputs, cache=cache, **kwargs)
+        return LayerOutput(outputs, *(scores or [None]), cache)
 
     def make_linear(self, name, units, input_shape, **kwargs):
         """Creates and builds a linear map."""

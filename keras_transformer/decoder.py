@@ -8,9 +8,9 @@ from keras_transformer.argument_checks import (
     check_known_width,
     check_positive_int,
 )
-from keras_transformer.attention import LayerOutput, unpack
 from keras_transformer.base_layer import BaseLayer
 from keras_transformer.cache import DecoderCache, GrowingCache
+from keras_transformer.composite import LayerOutput
 from keras_transformer.masks import combine_masks
 from keras_transformer.residual import make_normalization
 from keras_transformer.ssru import SSRU
@@ -81,30 +81,26 @@ class DecoderLayer(BaseLayer):
 
     def build(self, target_shape, memory_shape=None):
         check_known_width("target", target_shape)
-        width = target_shape[-1]
         if self.mixer == "ssru":
             self.recurrence = self.make_sublayer(SSRU, name="recurrence")
             self.recurrence.build(target_shape)
         else:
-            self.self_attention = self.make_attention("self_attention", width)
-            self.self_attention.build(target_shape, target_shape)
+            self.self_attention = self.make_attention(
+                "self_attention", target_shape, target_shape
+            )
         self.self_attention_residual = self.make_residual(
             "self_attention_residual", target_shape
         )
         self.memory_attention = None
         if memory_shape is not None:
             check_known_width("memory", memory_shape)
-            self.memory_attention = self.make_attention("memory_attention", width)
-            self.memory_attention.build(target_shape, memory_shape)
+            self.memory_attention = self.make_attention(
+                "memory_attention", target_shape, memory_shape
+            )
             self.memory_attention_residual = self.make_residual(
                 "memory_attention_residual", target_shape
             )
-        self.feed_forward = self.make_feed_forward("feed_forward")
-        self.feed_forward.build(target_shape)
-        self.feed_forward_residual = self.make_residual(
-            "feed_forward_residual", target_shape
-        )
-        self.skip = self.make_skip()
+        self.build_feed_forward(target_shape)
 
     def call(
         self,
@@ -138,9 +134,7 @@ class DecoderLayer(BaseLayer):
                 y, memory, memory_mask, memory_cache, return_attention_scores, training
             )
             x = self.memory_attention_residual(x, y, training=training)
-        y = self.feed_forward(self.feed_forward_residual.prepare(x))
-        x = self.feed_forward_residual(x, y, training=training)
-        x = self.keep_or_skip(target, x, training)
+        x = self.apply_feed_forward(x, target, training)
         result = LayerOutput(x, (self_scores, memory_scores), self_cache)
         return result.select(return_attention_scores, cache is not None)
 
@@ -148,11 +142,10 @@ class DecoderLayer(BaseLayer):
         """Returns the `LayerOutput` of the first sub-layer."""
         if self.mixer == "ssru":
             mask = mask if cache is None else None
-            y = self.recurrence(x, mask=mask, cache=cache)
-            return unpack(y, with_scores=False, with_cache=cache is not None)
+            return self.recurrence.run(x, mask=mask, cache=cache)
         # The newest position attends to all positions of a growing cache.
         newest = isinstance(cache, GrowingCache) and x.shape[1] == 1
-        y = self.self_attention(
+        return self.self_attention.run(
             x,
             x,
             value_mask=mask,
@@ -161,7 +154,6 @@ class DecoderLayer(BaseLayer):
             return_attention_scores=return_attention_scores,
             training=training,
         )
-        return unpack(y, return_attention_scores, cache is not None)
 
     def make_cache(self, rows, max_length=None):
         """Makes the self-attention part of the initial cache."""
@@ -260,7 +252,7 @@ class Decoder(BaseLayer):
             caches = zip(cache.self_caches, memory_caches, strict=True)
         scores, self_caches = [], []
         for layer, layer_cache in zip(self.layers, caches, strict=True):
-            x = layer(
+            x, layer_scores, self_cache = layer.run(
                 x,
                 memory,
                 target_mask=target_mask,
@@ -268,9 +260,6 @@ class Decoder(BaseLayer):
                 cache=layer_cache,
                 return_attention_scores=return_attention_scores,
                 training=training,
-            )
-            x, layer_scores, self_cache = unpack(
-                x, return_attention_scores, cache is not None
             )
             scores.append(layer_scores)
             self_caches.append(self_cache)
@@ -294,11 +283,9 @@ class Decoder(BaseLayer):
             rows: Int or int scalar tensor, `B` if there is no memory.
 
         Returns:
-            `DecoderCache`. For each layer, `self_caches` has a `FixedCache` of
-            zeros, an empty `GrowingCache` or a `RecurrentCache`, of `B * K`
-            rows; `memory_caches` has a pair of keys, `(B, H, S, key_dim)`, and
-            values, `(B, H, S, value_dim)`, and is empty without a memory. Row
-            `b * K + k` of the first belongs to row `b` of the second.
+            `DecoderCache`. Its `self_caches` have `B * K` rows, its
+            `memory_caches` `B`: row `b * K + k` of the first belongs to row `b`
+            of the second.
         """
         if not self.built:
             raise ValueError(

@@ -4,6 +4,7 @@ import keras
 
 from keras_transformer.argument_checks import check_known_width, check_positive_int
 from keras_transformer.base_layer import BaseLayer
+from keras_transformer.composite import LayerOutput
 from keras_transformer.residual import make_normalization
 
 
@@ -61,32 +62,22 @@ class EncoderLayer(BaseLayer):
 
     def build(self, input_shape):
         check_known_width("inputs", input_shape)
-        self.attention = self.make_attention("attention", input_shape[-1])
-        self.attention.build(input_shape, input_shape)
+        self.attention = self.make_attention("attention", input_shape, input_shape)
         self.attention_residual = self.make_residual("attention_residual", input_shape)
-        self.feed_forward = self.make_feed_forward("feed_forward")
-        self.feed_forward.build(input_shape)
-        self.feed_forward_residual = self.make_residual(
-            "feed_forward_residual", input_shape
-        )
-        self.skip = self.make_skip()
+        self.build_feed_forward(input_shape)
 
     def call(self, inputs, mask=None, return_attention_scores=False, training=None):
-        x = inputs
-        y = self.attention_residual.prepare(x)
-        y = self.attention(
+        y = self.attention_residual.prepare(inputs)
+        y, scores, _ = self.attention.run(
             y,
             y,
             value_mask=mask,
             return_attention_scores=return_attention_scores,
             training=training,
         )
-        y, *scores = y if return_attention_scores else (y,)
-        x = self.attention_residual(x, y, training=training)
-        y = self.feed_forward(self.feed_forward_residual.prepare(x))
-        x = self.feed_forward_residual(x, y, training=training)
-        x = self.keep_or_skip(inputs, x, training)
-        return (x, *scores) if return_attention_scores else x
+        x = self.attention_residual(inputs, y, training=training)
+        x = self.apply_feed_forward(x, inputs, training)
+        return LayerOutput(x, scores).select(return_attention_scores, False)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -122,7 +113,7 @@ class Encoder(BaseLayer):
         >>> keras.ops.shape(encoder(inputs))
         (2, 7, 512)
         >>> _, scores = encoder(inputs, return_attention_scores=True)
-        >>> keras.ops.shape(scores[5])  # Of the last layer.
+        >>> keras.ops.shape(scores[5])  # The last layer's.
         (2, 8, 7, 7)
     """
 
@@ -146,18 +137,16 @@ class Encoder(BaseLayer):
         x = inputs
         scores = []
         for layer in self.layers:
-            x = layer(
+            x, layer_scores, _ = layer.run(
                 x,
                 mask=mask,
                 return_attention_scores=return_attention_scores,
                 training=training,
             )
-            if return_attention_scores:
-                x, layer_scores = x
-                scores.append(layer_scores)
+            scores.append(layer_scores)
         if self.norm == "pre":
             x = self.normalization(x)
-        return (x, tuple(scores)) if return_attention_scores else x
+        return LayerOutput(x, tuple(scores)).select(return_attention_scores, False)
 
     def get_config(self):
         return {**super().get_config(), "num_layers": self.num_layers}

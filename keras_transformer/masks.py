@@ -31,18 +31,10 @@ def padding_mask(ids: Any) -> Any:
 
 
 def token_weights(ids: Any, sample_weight: Any = None) -> Any:
-    """Returns the weight of each token, 0 for padding.
+    """Returns the float32 weight of each token, 0 for padding.
 
-    Args:
-        ids: Int tensor of any shape, such as `(B, T)`.
-        sample_weight: Float tensor of that shape or of its first axes, such as
-            `(B,)`, one weight for each sentence; `None` for 1 everywhere.
-
-    Returns:
-        Float32 tensor of the shape of `ids`.
-
-    Raises:
-        ValueError: If `sample_weight` has more axes than `ids`.
+    `sample_weight` has the shape of `ids` or its first axes, such as `(B,)`, one
+    weight for each sentence.
     """
     weights = ops.cast(padding_mask(ids), "float32")
     if sample_weight is None:
@@ -87,11 +79,8 @@ def combine_masks(
 ) -> Any:
     """Returns one mask that broadcasts to `(B, H, T, S)`, or `None`.
 
-    Args:
-        padding: Bool tensors `(B, S)` or `(B, T, S)`, or `None` among them.
-        attention_mask: Tensor `(T, S)`, `(B, T, S)` or `(B, H, T, S)`, or
-            `None`.
-        causal: Bool tensor `(T, S)`, or `None`.
+    Those of `padding` are `(B, S)` or `(B, T, S)`, or `None`; `attention_mask` is
+    `(T, S)`, `(B, T, S)` or `(B, H, T, S)`; and `causal` is `(T, S)`.
     """
     masks = [with_heads(mask) for mask in padding if mask is not None]
     if attention_mask is not None:

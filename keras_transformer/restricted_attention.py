@@ -97,14 +97,8 @@ class RestrictedSelfAttention(MultiHeadAttention):
     def _blocks(self, x, size, before, after):
         """Cuts `(B, T, F)` into `n` blocks of `s` positions and what is near.
 
-        Args:
-            x: Tensor `(B, T, F)`.
-            size: Int `s`.
-            before: Int, blocks that each one gets before it.
-            after: Int, blocks that each one gets after it.
-
-        Returns:
-            Tensor `(B n, (before + 1 + after) s, F)`, zeros beyond the ends.
+        Each block gets so many `before` and `after` it, zeros beyond the ends:
+        `(B n, (before + 1 + after) s, F)`.
         """
         batch, length = ops.shape(x)[:2]
         features = x.shape[-1]

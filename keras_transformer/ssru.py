@@ -80,15 +80,7 @@ class SSRU(CompositeLayer):
         return outputs, RecurrentCache(states[:, -1], length)
 
     def make_cache(self, rows, max_length=None):
-        """Makes the initial cache of a search.
-
-        Args:
-            rows: Int or int scalar tensor, number of hypotheses.
-            max_length: Ignored: the cache holds any length.
-
-        Returns:
-            `RecurrentCache`.
-        """
+        """Makes the initial `RecurrentCache`, which holds any length."""
         state = ops.zeros((rows, self.forget.units), "float32")
         return RecurrentCache(state, ops.zeros((), "int32"))
 
@@ -96,13 +88,7 @@ class SSRU(CompositeLayer):
 def run_recurrence(decay, update):
     """Runs `c_t = decay_t * c_{t-1} + update_t` over a sequence, from zeros.
 
-    Args:
-        decay: Float tensor `(B, T, D)`.
-        update: Float tensor `(B, T, D)`.
-
-    Returns:
-        Pair of tensors `(B, T, D)`: the products of all `decay` up to `t`, and
-        the `c_t`.
+    Returns the products of all `decay` up to `t`, and the `c_t`: `(B, T, D)`.
     """
     length = ops.shape(update)[1]
 

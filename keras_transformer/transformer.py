@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer.argument_checks import check_ids, check_search_number
-from keras_transformer.base_model import BASE, BaseModel, ids_spec, mask_embeddings
+from keras_transformer.base_model import BASE, BaseModel, ids_spec
 from keras_transformer.decoder import Decoder
 from keras_transformer.embedding import TokenEmbedding
 from keras_transformer.encoder import Encoder
@@ -130,33 +130,23 @@ class Transformer(BaseModel):
             target_ids, memory, padding_mask(source_ids), training=training
         )
 
-    def encode(
-        self,
-        source_ids,
-        training=None,
-        return_attention_scores=False,
-        embedding_mask=None,
-    ):
+    def encode(self, source_ids, training=None, return_attention_scores=False):
         """Runs the encoder (left of Figure 1).
 
         Args:
             source_ids: Int tensor `(B, S)`, padded with 0.
             training: Bool, whether dropout is on.
             return_attention_scores: Bool, whether to return the weights too.
-            embedding_mask: Bool tensor `(B, S)`, False where zeros replace
-                the embedding of a token; or `None`.
 
         Returns:
             Float tensor `(B, S, D)`, the memory, `z` in the paper; with
             `return_attention_scores`, a tuple of it and the attention weights
             of each layer, `(B, H, S, S)`.
         """
-        x = self.embedding_of_sources(source_ids, training=training)
-        x = mask_embeddings(x, embedding_mask)
-        x = self.source_word_dropout(x, training=training)
-        x = self._add_positions(x, self.source_dropout, 0, training)
+        dropouts = self.source_word_dropout, self.source_dropout
+        embedding = self.embedding_of_sources
         return self.encoder(
-            x,
+            self._embed(source_ids, embedding, dropouts, training),
             mask=padding_mask(source_ids),
             return_attention_scores=return_attention_scores,
             training=training,

@@ -168,13 +168,11 @@ class Translator:
         """
         options = self._check(1, {**options, "beam_size": 1})
         check_lengths(texts=texts, seeds=seeds)
-        for name, value, is_right, wanted in (
-            ("temperature", temperature, temperature > 0, "positive"),
-            ("top_k", top_k, top_k >= 0, "0 or more"),
-            ("top_p", top_p, 0 < top_p <= 1, "above 0, and at most 1"),
-        ):
-            if not is_right:
-                raise ValueError(f"`{name}` must be {wanted}. Received: {value}")
+        if temperature <= 0 or top_k < 0 or not 0 < top_p <= 1:
+            raise ValueError(
+                "`temperature` must be positive, `top_k` 0 or more, and `top_p` above "
+                f"0 and at most 1. Received: {temperature=}, {top_k=}, {top_p=}"
+            )
 
         def find(text, seed):
             random = np.random.default_rng(seed)
@@ -260,13 +258,8 @@ class Translator:
         ids, cut = self.encode_source(text)
         if len(ids) == 1:
             return [Translation("", 0.0, False)]
+        found = search(self._model(), ids, prefix, num_hypotheses, options, draw)
         return [
-            Translation(
-                self._target.decode(hypothesis.ids[:-1]),
-                float(hypothesis.score),
-                cut or hypothesis.truncated,
-            )
-            for hypothesis in search(
-                self._model(), ids, prefix, num_hypotheses, options, draw
-            )
+            Translation(self._target.decode(ids[:-1]), float(score), cut or truncated)
+            for ids, score, truncated in found
         ]

@@ -25,13 +25,11 @@ class Model:
         self.eos_id, self.bos_id = settings["eos_id"], settings["bos_id"]
         self.max_length = settings["max_target_length"]
         self.forbidden_ids = settings["forbidden_ids"]
-        self._encoder, self._step = (
+        self._encoder, self._step = graphs = [
             Interpreter(str(folder / name), num_threads=1)
             for name in ("encoder.tflite", "step.tflite")
-        )
-        encoder, step = (
-            graph.get_signature_runner() for graph in (self._encoder, self._step)
-        )
+        ]
+        encoder, step = (graph.get_signature_runner() for graph in graphs)
         self._source = encoder.get_input_details()["ids"]["index"]
         self._memory = encoder.get_output_details()
         self._inputs = step.get_input_details()
@@ -52,9 +50,8 @@ class Model:
     def _reserve(self, capacity: int) -> None:
         """Makes room for so many positions, and keeps the computed ones."""
         beams, entries = self._beams, capacity * self._beams
-        kept = {}
-        if self._position:
-            kept = {name: np.array(self._view(name)) for name in self._kept}
+        names = self._kept if self._position else ()
+        kept = {name: np.array(self._view(name)) for name in names}
         dynamic = {
             **{"ids": [beams], "mask": [beams, beams + entries]},
             **{"keys": [entries], "values": [entries], "state": [beams]},
@@ -67,12 +64,11 @@ class Model:
         self._step.allocate_tensors()
         self._capacity = capacity
         for name, details in self._memory.items():
-            value = self._encoder.get_tensor(details["index"])
-            self._view(name)[:] = value
+            self._view(name)[:] = self._encoder.get_tensor(details["index"])
         for name in self._kept:
             view = self._view(name)
-            # Of a mask, the first columns are the new tokens themselves. Of a
-            # cache, a weight of 0 times NaN would be NaN.
+            # The first columns of the mask are the new tokens themselves. The
+            # caches hold no NaN, as a weight of 0 times NaN would be NaN.
             view[:] = FORBIDDEN if name == "mask" else 0
             if name in kept:
                 view[:, : kept[name].shape[1]] = kept[name]
@@ -104,8 +100,7 @@ class Model:
         """Makes each hypothesis continue the one of its parent."""
         start = self._position * self._beams
         for name in self._caches:
-            new = self.output(name)
-            self._view(name)[:, start : start + self._beams] = new
+            self._view(name)[:, start : start + self._beams] = self.output(name)
         for name in self._states:
             self._view(name)[:] = self.output(name)[parents]
         if self._caches:

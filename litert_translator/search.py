@@ -33,22 +33,16 @@ def search(
     hypotheses, and the best `K` of the others stay active. The search ends when
     no active hypothesis can become one of the best `num_hypotheses`.
 
-    Args:
-        model: The `Model`.
-        source: Ids with EOS.
-        prefix: First ids of the translation.
-        num_hypotheses: Int, at most the size of the beam.
-        options: Dict of all options of the search.
-        draw: Function from the log-probabilities `(V,)` to a token, which is
-            taken instead of the best ones.
+    `source` are ids with EOS, `prefix` the first ids of the translation, and
+    `options` all options of the search. `draw` returns the token to take of
+    log-probabilities `(V,)`, instead of the best ones.
     """
     beams, eos_id = options["beam_size"], model.eos_id
     prefix = list(prefix)[: model.max_length - 1]
     limit = max(len(source) + options["max_extra_length"], len(prefix) + 1)
     limit = min(limit, model.max_length)
     # The end comes at the limit.
-    shortest = min(options["min_length"], limit - 1)
-    options = {**options, "min_length": shortest}
+    options = {**options, "min_length": min(options["min_length"], limit - 1)}
     model.start(source, beams)
     active = [([], np.float32(0))]  # Ids, and their log-probability.
     finished = []
@@ -75,7 +69,7 @@ def search(
                 finished.append(Hypothesis(ids, score, bool(was_cut)))
             elif len(left) < beams and total > -np.inf:
                 left.append((parent, ids, total))
-        # Of equal scores the earlier hypothesis stays first.
+        # The sort is stable: the earlier of equal hypotheses stays first.
         finished.sort(key=lambda hypothesis: -hypothesis.score)
         del finished[num_hypotheses:]
         if not left:
@@ -105,19 +99,10 @@ def find_candidates(
     options: dict,
     draw=None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the candidates after a step, for each active hypothesis.
+    """Returns the candidates after a step, for the ids of each active hypothesis.
 
-    Args:
-        model: The `Model`, after its step.
-        rows: The ids of the active hypotheses.
-        length: As in `forbid`.
-        forced: The only candidate, or `None`.
-        options: Dict of all options of the search.
-        draw: As in `search`.
-
-    Returns:
-        Tokens `(K, C)`, best first; their log-probabilities `(K, C)`; and bools
-        `(K,)`, whether the best token would be EOS were it not `forced`.
+    These are tokens `(K, C)`, best first; their log-probabilities `(K, C)`; and
+    bools `(K,)`, whether the best token would be EOS were it not `forced`.
     """
     tokens = model.output("candidates")
     count = count_candidates(options["beam_size"])
@@ -150,16 +135,9 @@ def length_penalty(length: int, options: dict) -> np.float32:
 
 
 def forbid(row, ids, length, eos_id, options) -> None:
-    """Sets the log-probabilities of tokens that may not follow to -inf.
+    """Sets `row`, log-probabilities `(V,)`, to -inf for tokens that may not follow.
 
-    If none may, EOS stays.
-
-    Args:
-        row: Log-probabilities `(V,)`, which are changed.
-        ids: The ids so far.
-        length: Int, tokens with the next one.
-        eos_id: Int.
-        options: Dict of all options of the search.
+    If none may, EOS stays. `length` counts the ids so far and the next one.
     """
     end = row[eos_id]
     if length <= options["min_length"]:

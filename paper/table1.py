@@ -13,8 +13,6 @@ and with them.
 import argparse
 import ctypes
 import dataclasses
-import importlib.util
-import json
 import os
 import pathlib
 import statistics
@@ -28,6 +26,7 @@ import numpy as np
 import tensorflow as tf
 
 from command_line.errors import UserError, exit_on_user_error
+from command_line.markdown import format_table
 from command_line.options import add_options, option, positive, read_options
 from keras_transformer import MultiHeadAttention, RestrictedSelfAttention
 
@@ -39,6 +38,7 @@ PAPER = {
     "recurrent": ("n d²", 1, 2),
     "convolution": ("k n d²", 1, 2),
 }
+DIRECTIONS = ("forward", "gradient")
 FITTED_POINTS = 3  # The largest: what is of lower order fades.
 M_MMAP_THRESHOLD = -3  # Of the C library's mallopt.
 
@@ -60,20 +60,13 @@ class CostOptions:
     )
     kernel_size: int = option(3, "convolution: k", kind=positive(int))
     repetitions: int = option(5, "the median is taken", kind=positive(int))
-    output: pathlib.Path | None = option(
-        None, "JSON with everything measured", kind=pathlib.Path
-    )
-    picture: pathlib.Path | None = option(None, "PNG, SVG or PDF", kind=pathlib.Path)
     peaks: bool = option(False, argparse.SUPPRESS)
 
 
 def parse_options(argv: list[str]) -> CostOptions:
     parser = argparse.ArgumentParser(prog="python -m paper.table1", description=__doc__)
     add_options(parser, CostOptions)
-    options = read_options(parser.parse_args(argv), CostOptions)
-    if options.picture and not importlib.util.find_spec("matplotlib"):
-        parser.error("--picture needs matplotlib (pip install matplotlib)")
-    return options
+    return read_options(parser.parse_args(argv), CostOptions)
 
 
 def make_layer(kind: str, width: int, options: CostOptions) -> Callable:
@@ -83,13 +76,12 @@ def make_layer(kind: str, width: int, options: CostOptions) -> Callable:
         layer.build((None, None, width), (None, None, width))
         weights = kind.endswith("weights returned")
         return lambda x: layer(x, x, return_attention_scores=weights)
-    layer = {
-        "restricted": lambda: RestrictedSelfAttention(1, width, options.radius),
-        "recurrent": lambda: keras.layers.LSTM(width, return_sequences=True),
-        "convolution": lambda: keras.layers.Conv1D(
-            width, options.kernel_size, padding="same"
-        ),
-    }[kind]()
+    if kind == "restricted":
+        layer = RestrictedSelfAttention(1, width, options.radius)
+    elif kind == "recurrent":
+        layer = keras.layers.LSTM(width, return_sequences=True)
+    else:
+        layer = keras.layers.Conv1D(width, options.kernel_size, padding="same")
     layer.build((None, None, width))
     return layer
 
@@ -118,17 +110,15 @@ def make_call(row: dict, options: CostOptions) -> Callable:
     inputs = tf.Variable(random, dtype=tf.float32)
 
     @tf.function(autograph=False)
-    def forward():
-        return layer(inputs.value())
-
-    @tf.function(autograph=False)
-    def gradient():
+    def call():
+        if row["direction"] == "forward":
+            return layer(inputs.value())
         with tf.GradientTape() as tape:
             outputs = layer(inputs.value())
         # All that is watched: the inputs and the layer's weights.
         return tape.gradient(outputs, tape.watched_variables())
 
-    return {"forward": forward, "gradient": gradient}[row["direction"]]
+    return call
 
 
 def time_call(call: Callable, repetitions: int) -> float:
@@ -160,14 +150,14 @@ def read_status(name: str) -> int:
     return 1024 * int(line.split()[1])
 
 
-def list_configurations(options: CostOptions) -> list[dict]:
+def list_rows(options: CostOptions) -> list[dict]:
     points = [("n", length, options.width) for length in options.lengths]
     points += [("d", options.length, width) for width in options.widths]
     return [
-        {"axis": axis, "n": length, "d": width, "kind": kind, "direction": name}
+        {"axis": axis, "n": length, "d": width, "kind": kind, "direction": direction}
         for axis, length, width in points
         for kind in PAPER
-        for name in ("forward", "gradient")
+        for direction in DIRECTIONS
     ]
 
 
@@ -177,7 +167,7 @@ def print_peaks(options: CostOptions) -> None:
     TensorFlow keeps what a call took, for the next one. Its runtime is not
     started here, so that a fork can start it.
     """
-    for row in list_configurations(options):
+    for row in list_rows(options):
         child = os.fork()
         if child:
             if os.waitpid(child, 0)[1]:
@@ -198,7 +188,7 @@ def measure(options: CostOptions, argv: list[str]) -> list[dict]:
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise SystemExit(done.returncode)  # It has said why.
-    rows = list_configurations(options)
+    rows = list_rows(options)
     for row, line in zip(rows, done.stdout.splitlines(), strict=True):
         row["products"] = count_products(row, options)
         row["peak_bytes"] = int(line) or None
@@ -225,102 +215,54 @@ def fit(rows: list[dict], axis: str, value: str) -> float | None:
     return float(np.polyfit(sizes, np.log(values), 1)[0])
 
 
-def summarize(rows: list[dict]) -> list[dict]:
-    """Returns the exponents of each layer and direction."""
-    found = []
-    for kind, (cost, *exponents) in PAPER.items():
-        for direction in ("forward", "gradient"):
-            entry = {"kind": kind, "cost": cost, "direction": direction}
-            for axis, paper in zip("nd", exponents, strict=True):
-                chosen = select_rows(rows, axis=axis, kind=kind, direction=direction)
-                entry[axis] = {
-                    "paper": paper,
-                    "products": fit(chosen, axis, "products"),
-                    "time": fit(chosen, axis, "seconds"),
-                    "memory": fit(chosen, axis, "peak_bytes"),
-                }
-            found.append(entry)
-    return found
-
-
-def print_rows(rows: list[dict]) -> None:
-    print("| n | d | layer | | ms | peak MiB |\n|---|---|---|---|---|---|")
-    for row in rows:
-        peak = row["peak_bytes"]
-        print(
-            f"| {row['n']:,} | {row['d']:,} | {row['kind']} | "
-            f"{row['direction']} | {1e3 * row['seconds']:.1f} | "
-            f"{'' if peak is None else f'{peak / 2**20:.1f}'} |"
-        )
-
-
 def select_rows(rows: list[dict], **wanted) -> list[dict]:
     """Returns the rows with these values."""
     return [row for row in rows if all(row[k] == v for k, v in wanted.items())]
 
 
-def print_memory(rows: list[dict]) -> None:
-    """Prints what attention adds to the peak, against the length."""
-    kinds = [kind for kind in PAPER if kind.startswith("self-attention")]
-    print(f"\n| n: peak MiB | {' | '.join(kinds)} |\n|---|---|---|")
-    for length in dict.fromkeys(row["n"] for row in rows if row["axis"] == "n"):
-        peaks = {
-            row["kind"]: row["peak_bytes"]
-            for row in select_rows(rows, axis="n", n=length, direction="forward")
-        }
-        cells = [
-            "" if peaks[kind] is None else f"{peaks[kind] / 2**20:.1f}"
-            for kind in kinds
+def mebibytes(peak: int | None) -> str | None:
+    return None if peak is None else f"{peak / 2**20:.1f}"
+
+
+def format_rows(rows: list[dict]) -> str:
+    cells = [
+        [
+            f"{row['n']:,}",
+            f"{row['d']:,}",
+            row["kind"],
+            row["direction"],
+            f"{1e3 * row['seconds']:.1f}",
+            mebibytes(row["peak_bytes"]),
         ]
-        print(f"| {length:,} | {' | '.join(cells)} |")
+        for row in rows
+    ]
+    return format_table(["n", "d", "layer", "", "ms", "peak MiB"], cells)
 
 
-def print_exponents(found: list[dict]) -> None:
-    print(
-        "\n| layer | | Table 1 | n: paper | products | time | memory "
-        "| d: paper | products | time | memory |\n"
-        "|---|---|---|---|---|---|---|---|---|---|---|"
-    )
-    for entry in found:
-        cells = [entry["kind"], entry["direction"], f"O({entry['cost']})"]
-        for axis in "nd":
-            cells.append(str(entry[axis]["paper"]))
-            for name in ("products", "time", "memory"):
-                value = entry[axis][name]
-                cells.append("" if value is None else f"{value:.2f}")
-        print(f"| {' | '.join(cells)} |")
+def format_memory(rows: list[dict]) -> str:
+    """Returns what attention adds to the peak, against the length."""
+    kinds = [kind for kind in PAPER if kind.startswith("self-attention")]
+    cells = []
+    for length in dict.fromkeys(row["n"] for row in rows if row["axis"] == "n"):
+        chosen = select_rows(rows, axis="n", n=length, direction="forward")
+        peaks = {row["kind"]: mebibytes(row["peak_bytes"]) for row in chosen}
+        cells.append([f"{length:,}", *(peaks[kind] for kind in kinds)])
+    return format_table(["n: peak MiB", *kinds], cells)
 
 
-def draw(rows: list[dict], path: pathlib.Path) -> None:
-    """Draws all four growths; dashed is the paper's, through the last point."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(15, 7))
-    axes = figure.subplots(2, 4)
-    columns = [(d, axis) for axis in "nd" for d in ("forward", "gradient")]
-    for column, (direction, axis) in enumerate(columns):
-        for chart, value in zip(
-            axes[:, column], ("seconds", "peak_bytes"), strict=True
-        ):
-            for color, kind in enumerate(PAPER):
+def format_exponents(rows: list[dict]) -> str:
+    """Returns the exponents of each layer and direction, beside the paper's."""
+    values = {"products": "products", "time": "seconds", "memory": "peak_bytes"}
+    cells = []
+    for kind, (cost, *exponents) in PAPER.items():
+        for direction in DIRECTIONS:
+            cells.append([kind, direction, f"O({cost})"])
+            for axis, paper in zip("nd", exponents, strict=True):
                 chosen = select_rows(rows, axis=axis, kind=kind, direction=direction)
-                sizes = np.array([row[axis] for row in chosen], float)
-                values = [row[value] for row in chosen]
-                if not all(values):  # Of a logarithm.
-                    continue
-                power = PAPER[kind][1 if axis == "n" else 2]
-                style = {"color": f"C{color}"}
-                chart.loglog(sizes, values, "o-", label=kind, **style)
-                if value == "seconds":
-                    paper = values[-1] * (sizes / sizes[-1]) ** power
-                    chart.loglog(sizes, paper, "--", alpha=0.5, **style)
-            other = "d" if axis == "n" else "n"
-            chart.set_title(f"{direction}, {other} = {chosen[0][other]}")
-            chart.set_xlabel(axis)
-            chart.set_ylabel(value.replace("_", " "))
-    axes[0, 0].legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
+                found = [fit(chosen, axis, value) for value in values.values()]
+                cells[-1] += [paper, *(f and f"{f:.2f}" for f in found)]
+    head = ["layer", "", "Table 1", "n: paper", *values, "d: paper", *values]
+    return format_table(head, cells)
 
 
 def run(argv: list[str]) -> None:
@@ -329,15 +271,8 @@ def run(argv: list[str]) -> None:
         print_peaks(options)
         return
     rows = measure(options, argv)
-    found = summarize(rows)
-    print_rows(rows)
-    print_memory(rows)
-    print_exponents(found)
-    if options.output:
-        text = json.dumps({"rows": rows, "exponents": found}, indent=2)
-        options.output.write_text(text + "\n", encoding="utf-8")
-    if options.picture:
-        draw(rows, options.picture)
+    tables = format_rows(rows), format_memory(rows), format_exponents(rows)
+    print("\n\n".join(tables))
 
 
 def main(argv: list[str] | None = None) -> None:

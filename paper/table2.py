@@ -13,6 +13,7 @@ import keras
 import tensorflow as tf
 
 from command_line.errors import UserError, exit_on_user_error
+from command_line.markdown import format_table
 from command_line.options import add_options, option, positive, read_options
 from keras_transformer import PRESETS, Preset, Transformer
 from train.loop.training_model import TrainingModel
@@ -25,8 +26,6 @@ BATCH_TOKENS = 25_000  # Section 5.1.
 HOURS = {"base": 12.0, "big": 3.5 * 24}  # Section 5.2.
 PRINTED = {"base": 3.3e18, "big": 2.3e19}
 PRODUCTS = ("MatMul", "BatchMatMulV2")
-
-
 SUSTAINED_TEXT = ", ".join(f"{name} {speed:g}" for name, speed in SUSTAINED.items())
 
 
@@ -65,18 +64,7 @@ def hardware_flops(gpus: int, hours: float, flops_per_second: float) -> float:
 
 
 def update_flops(preset: Preset, vocabulary_size: int, rows: int, length: int) -> int:
-    """Counts the matrix products in the graph of one update.
-
-    Args:
-        preset: Sizes of the model.
-        vocabulary_size: Int, `V`.
-        rows: Int, pairs of sentences in the batch.
-        length: Int, tokens of each sentence; none is padding.
-
-    Returns:
-        Floating point operations, two for each multiplication with its
-        addition.
-    """
+    """Counts the matrix products in the graph of one update, without padding."""
     transformer = Transformer.from_preset(
         preset, vocabulary_size, sequence_length=length
     )
@@ -94,10 +82,8 @@ def update_flops(preset: Preset, vocabulary_size: int, rows: int, length: int) -
 def count_products(graph: tf.Graph, num_tokens: int) -> int:
     """Returns the floating point operations of a graph's matrix products.
 
-    Args:
-        graph: A graph whose shapes are known but for the number of real target
-            tokens, which the graph finds out when it runs.
-        num_tokens: Int, that number.
+    Its shapes are known but for `num_tokens`, the number of real target tokens,
+    which the graph finds out when it runs.
     """
     total = 0
     for operation in graph.get_operations():
@@ -135,26 +121,23 @@ def run(options: CostOptions) -> None:
     rows = options.batch_tokens // length
     an_update = update_flops(preset, options.vocabulary_size, rows, length)
     products = steps * an_update
-    lines = [
-        f"{name}: {steps:,} updates of {rows:,} pairs of sentences, "
-        f"{length} tokens each, {options.vocabulary_size:,} subwords",
-        "",
-        "| estimate | FLOPs |",
-        "|---|---|",
-    ]
+    estimates = []
     if hours := options.hours or hours_in_the_paper(options, steps):
         gpus, speed = options.gpus, options.flops_per_second
         hardware = hardware_flops(gpus, hours, speed)
-        lines.append(
-            f"| {'given' if options.hours else 'the paper'}: {gpus} "
-            f"{'GPUs' if gpus > 1 else 'GPU'}, {hours:g} hours, "
-            f"{speed:g} FLOP/s each "
-            f"| {hardware:.2g} |"
-        )
+        whose = "given" if options.hours else "the paper"
+        devices = f"{gpus} {'GPUs' if gpus > 1 else 'GPU'}, {hours:g} hours"
+        text = f"{whose}: {devices}, {speed:g} FLOP/s each"
+        estimates.append([text, f"{hardware:.2g}"])
     if name in PRINTED:
-        lines.append(f"| printed in Table 2 | {PRINTED[name]:.2g} |")
-    lines.append(f"| matrix products: {an_update:.3g} an update | {products:.2g} |")
-    print("\n".join(lines))
+        estimates.append(["printed in Table 2", f"{PRINTED[name]:.2g}"])
+    text = f"matrix products: {an_update:.3g} an update"
+    estimates.append([text, f"{products:.2g}"])
+    print(
+        f"{name}: {steps:,} updates of {rows:,} pairs of sentences, "
+        f"{length} tokens each, {options.vocabulary_size:,} subwords\n"
+    )
+    print(format_table(["estimate", "FLOPs"], estimates))
     if hours:
         print(f"\nThe products are {products / hardware:.0%} of the first.")
     else:

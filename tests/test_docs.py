@@ -15,7 +15,6 @@ from docs import alignment_picture
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-SHELL_PAGES = [*PAGES, *sorted(DOCS.parent.glob("*.md"))]
 
 
 @pytest.fixture(scope="module")
@@ -57,33 +56,21 @@ def test_the_notebook_runs(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_is_filled_in_and_leads_somewhere(page, hooks):
+def test_a_page_is_filled_in(page, hooks):
+    """Its links are checked by `mkdocs build --strict`, which `make docs` runs."""
     found = hooks.expand(page.read_text("utf-8"))
 
-    assert "{{" not in found
-    assert "SUPPRESS" not in found
-    assert "%(" not in found
-    pictures = (DOCS / "paper_pictures.py").read_text("utf-8")
-    prose = re.sub(r"^```.*?^```", "", found, flags=re.M | re.S)
-    for link in re.findall(r"\]\(([^)#\s]+)", prose):
-        name = re.fullmatch(r"pictures/(\w+)\.svg", link)
-        assert (
-            link.startswith("https://")
-            or (name and f"    draw_{name[1]},\n" in pictures)
-            or (DOCS / link).exists()
-        ), link
+    for left in ("{{", "SUPPRESS", "%("):
+        assert left not in found
 
 
 def test_boxes_of_figure_1_lead_to_sections():
     headings = re.findall(r"^## (.+)$", (DOCS / "paper.md").read_text("utf-8"), re.M)
-    slugs = {
-        re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
-        for heading in headings
-    }
     links = re.findall(r'href="#([^"]+)"', (DOCS / "figure1.svg").read_text("utf-8"))
 
+    slugs = [re.sub(r"[^\w -]", "", heading).lower() for heading in headings]
     assert len(links) >= 15
-    assert slugs.issuperset(links)
+    assert {slug.replace(" ", "-") for slug in slugs}.issuperset(links)
 
 
 def test_the_alignment_of_a_translation_is_drawn():
@@ -108,23 +95,6 @@ def test_the_alignment_of_a_translation_is_drawn():
         ("und", "&"): 0.25,
         ("und", "b"): 0.7,
     }
-
-
-@pytest.mark.parametrize("page", SHELL_PAGES, ids=lambda page: page.stem)
-def test_commands_are_also_those_of_zsh(page):
-    """It has no comments, and takes `[` and unmatched `*` as patterns."""
-    text = page.read_text("utf-8")
-    blocks = re.findall(r"^```\n(.*?)^```", text, re.M | re.S)
-    commands = [
-        line
-        for line in "\n".join(blocks).splitlines()
-        if re.match(r"(\.ci/|python |make |pip |hf |[A-Z]\w*=)", line)
-    ]
-    commands += re.findall(r"`([^`\n]*pip install[^`\n]*)`", text)
-    for command in commands:
-        # Also without quotes that end on another line.
-        bare = re.sub(r"'[^']*('|$)|\"[^\"]*(\"|$)", "", command)
-        assert not re.search(r"\s#|\[|=[^$\s]*\*", bare), command
 
 
 def test_every_command_has_its_options():

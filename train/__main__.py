@@ -7,9 +7,8 @@ continues a run that was interrupted, and with more --steps one that has ended.
 
 import dataclasses
 import functools
-import pathlib
+import signal
 import sys
-from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -18,15 +17,19 @@ from command_line.options import replace_values
 from keras_transformer import Preset
 from keras_transformer.schedules import DECAYS
 from train import fit
-from train.corpus_size_recipe import apply_recipe, fill_in_recipe, uses_corpus_size
+from train.data.batch_plan import BatchPlan
 from train.data.bucketing import choose_row_multiple
 from train.data.corpus import Corpus
-from train.data.reversed_pairs import in_both_directions
-from train.data.vocabulary import EncodedPairs
-from train.data_preparation import PreparedData, prepare
+from train.data.derived_corpora import in_both_directions
+from train.data_preparation import (
+    PreparedData,
+    describe_run,
+    load_corpus,
+    prepare,
+    resolve_tokenizer,
+)
 from train.loop import multi_worker, signal_handling
 from train.loop.training_model import TrainingModel
-from train.loop.update_options import UpdateOptions
 from train.monitoring.attention_pictures import picture_first_pair
 from train.monitoring.corpus_and_cost_report import (
     describe_training,
@@ -34,43 +37,111 @@ from train.monitoring.corpus_and_cost_report import (
     warn_of_idle_gpus,
     write_report,
 )
-from train.monitoring.final_scores import (
-    make_scored_model,
-    score_model,
-    score_translations,
-    write_scores,
-)
-from train.monitoring.validation_bleu import ValidationBleu, make_validation_bleu
+from train.monitoring.final_scores import write_final_model
+from train.monitoring.validation_bleu import make_validation_bleu
 from train.options import (
     BOTH_DIRECTIONS,
     CORPUS_SIZE_RECIPE,
     DIGESTED,
     NOT_COMPARED,
     Options,
-    RunOptions,
     parse_options,
 )
-from train.resolve_options import describe_run, load_corpus, resolve, resolve_tokenizer
+from train.resolve_options import describe_recipe, resolve
 from train.run import run_description, run_folder
-from train.run.best_checkpoints import BestCheckpoints, ValidationOptions
-from train.run.checkpoint_averaging import choose_weights, make_float32_copy, save_model
-from train.run.fine_tuning import FinishedRun, load_finished
-from train.run.run_description import RunDescription
-from train.run.vocabulary_extension import extend_vocabulary
+from train.run.best_checkpoints import ValidationOptions
+from train.run.fine_tuning import FinishedRun, load_finished, load_initial_run
+from train.run.run_description import RunDescription, read_arguments
 
 
-def load_initial_run(run: RunOptions) -> FinishedRun | None:
-    """Reads the run of --init-from, and extends its vocabulary if asked."""
-    pieces = run.extend_vocabulary
-    if run.init_from is None:
-        if pieces is not None:
-            raise UserError(
-                "--extend-vocabulary needs --init-from. "
-                f"Received: --extend-vocabulary {pieces} alone"
-            )
-        return None
-    start = load_finished(run.init_from)
-    return start if pieces is None else extend_vocabulary(start, pieces)
+def run(given: Options) -> None:
+    """Trains the model in the run folder, which is locked."""
+    # The other workers wait while the chief encodes, so join them first.
+    strategy = fit.make_strategy(given.run.devices)
+    if multi_worker.is_multi_worker():  # TensorFlow has replaced the handlers.
+        for number in signal_handling.SIGNALS:
+            signal.signal(number, signal_handling.exit_now)
+    start = load_initial_run(given.run.init_from, given.run.extend_vocabulary)
+    run_dir = given.run.run_dir
+    earlier = read_arguments(run_dir) or read_arguments(run_dir / BOTH_DIRECTIONS)
+    # Options are checked before the text is read.
+    options, preset = resolve(given, start, earlier)
+    pairs = None
+    if multi_worker.is_chief():
+        pairs = load_corpus(options.corpus, options.cache)
+    if options.run.recipe == CORPUS_SIZE_RECIPE:
+        size = len(pairs[0])
+        options, preset = resolve(given, start, earlier, size)
+        print(describe_recipe(given, options, size))
+    if options.run.both_directions:
+        start = train_both_directions(options, preset, pairs, strategy)
+    train(options, preset, pairs, start, strategy)
+    if multi_worker.is_chief():
+        print(f"Next:\n  python -m export --run-dir {run_dir} --export-dir EXPORT_DIR")
+
+
+def train_both_directions(
+    options: Options,
+    preset: Preset,
+    pairs: tuple[Corpus, Corpus],
+    strategy: tf.distribute.Strategy,
+) -> FinishedRun:
+    """Trains in both directions, unless that has ended; returns the run."""
+    run_dir = options.run.run_dir / BOTH_DIRECTIONS
+    has_ended = (run_dir / "model.keras").exists()
+    numbers = {"steps": max(1, preset.recipe.steps // 2)}
+    if has_ended:  # The run that follows may have another length since.
+        earlier = RunDescription.load_run(run_dir, "--run-dir")
+        numbers["steps"] = earlier.preset.recipe.steps
+    falls = options.training.schedule in DECAYS
+    if falls and numbers["steps"] < preset.recipe.warmup_steps:
+        numbers["warmup_steps"] = numbers["steps"]
+    first = dataclasses.replace(
+        replace_values(options, run_dir=run_dir, cache_dir=options.cache, **numbers),
+        validation=ValidationOptions(validate_bleu=0),
+    )
+    preset = preset.replace(**numbers)
+    pairs = in_both_directions(pairs[0]), pairs[1]
+    if has_ended:  # Refuse other options or text than those of that run.
+        digests = options.vocabulary.digests()
+        description = run_description.describe(
+            first.arguments(), preset, *pairs, digests
+        )
+        description.find_earlier(run_dir, NOT_COMPARED)
+    else:
+        print(f"in both directions, {numbers['steps']:,} updates, in {run_dir}")
+        run_dir.mkdir(parents=True, exist_ok=True)
+        train(first, preset, pairs, None, strategy)
+    return load_finished(run_dir)
+
+
+def train(
+    options: Options,
+    preset: Preset,
+    pairs: tuple[Corpus, Corpus] | None,
+    start: FinishedRun | None,
+    strategy: tf.distribute.Strategy,
+) -> None:
+    """Trains one model, in its run folder, and writes it."""
+    if multi_worker.is_multi_worker():
+        asked = options.arguments()
+        compared = {n: x for n, x in asked.items() if n not in DIGESTED}
+        multi_worker.check_same_arguments(strategy, compared)
+    if multi_worker.is_chief():
+        options = resolve_tokenizer(options, pairs)
+        description, resumes = describe_run(options, preset, pairs, start)
+    if options.run.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    # Check everything before a large corpus is encoded.
+    training_model = make_training_model(options, preset, start, strategy)
+    prepared = None
+    if multi_worker.is_chief():
+        prepared = prepare(options, pairs, start, description, resumes)
+    if multi_worker.is_multi_worker():
+        prepared = multi_worker.send_from_chief(
+            strategy, prepared, options.run.run_dir / "received"
+        )
+    fit_and_finish(options, preset, prepared, training_model, strategy)
 
 
 def make_training_model(
@@ -103,229 +174,84 @@ def make_training_model(
     return training_model
 
 
-def run(given: Options) -> None:
-    """Trains the model in the run folder, which is locked."""
-    # The other workers wait while the chief encodes, so join them first.
-    strategy = fit.make_strategy(given.run.devices)
-    start = load_initial_run(given.run)
-    options, preset = resolve(fill_in_recipe(given), start)
-    if uses_corpus_size(given):
-        corpus = load_corpus(options.corpus, options.cache)[0]
-        given = replace_values(given, recipe=CORPUS_SIZE_RECIPE)
-        options, preset = resolve(apply_recipe(given, len(corpus)), start)
-    if options.run.both_directions:
-        start = train_both_directions(options, preset, strategy)
-        options, preset = resolve(options, start)
-    train_run(options, preset, start, strategy)
-    if multi_worker.is_chief():
-        print(
-            f"Next:\n  python -m export --run-dir {options.run.run_dir} "
-            "--export-dir EXPORT_DIR"
-        )
-
-
-def train_both_directions(
-    options: Options, preset: Preset, strategy: tf.distribute.Strategy
-) -> FinishedRun:
-    """Trains in both directions, unless that has ended; returns the run.
-
-    Args:
-        options: Those of the run that follows.
-        preset: Its preset; half of its updates are in both directions.
-        strategy: The distribution strategy.
-    """
-    run_dir = options.run.run_dir / BOTH_DIRECTIONS
-    has_ended = (run_dir / "model.keras").exists()
-    numbers = {"steps": max(1, preset.recipe.steps // 2)}
-    if has_ended:  # The run that follows may have another length since.
-        earlier = RunDescription.load_run(run_dir, "--run-dir")
-        numbers["steps"] = earlier.preset.recipe.steps
-    falls = options.training.schedule in DECAYS
-    if falls and numbers["steps"] < preset.recipe.warmup_steps:
-        numbers["warmup_steps"] = numbers["steps"]
-    first = dataclasses.replace(
-        replace_values(options, run_dir=run_dir, cache_dir=options.cache, **numbers),
-        validation=ValidationOptions(validate_bleu=0),
-    )
-    first, preset = resolve(first, None)
-    if has_ended:
-        check_unchanged(first, preset)
-    else:
-        print(f"in both directions, {numbers['steps']:,} updates, in {run_dir}")
-        run_dir.mkdir(parents=True, exist_ok=True)
-        train_run(first, preset, None, strategy, in_both_directions)
-    return load_finished(run_dir)
-
-
-def check_unchanged(options: Options, preset: Preset) -> None:
-    """Refuses other options or text than those of a run in both directions."""
-    training, validation = load_corpus(options.corpus, options.cache)
-    description = run_description.describe(
-        options.arguments(),
-        preset,
-        in_both_directions(training),
-        validation,
-        options.vocabulary.digests(),
-    )
-    description.find_earlier(options.run.run_dir, NOT_COMPARED)
-
-
-def train_run(
-    options: Options,
-    preset: Preset,
-    start: FinishedRun | None,
-    strategy: tf.distribute.Strategy,
-    change_training_corpus: Callable[[Corpus], Corpus] = lambda corpus: corpus,
-) -> None:
-    """Trains one model, in its run folder.
-
-    Args:
-        options: The options, resolved.
-        preset: The preset.
-        start: The run to start from, if any.
-        strategy: The distribution strategy.
-        change_training_corpus: Function of the training corpus that returns
-            the one to learn from.
-    """
-    if multi_worker.is_multi_worker():
-        asked = options.arguments()
-        compared = {n: x for n, x in asked.items() if n not in DIGESTED}
-        multi_worker.check_same_arguments(strategy, compared)
-    if multi_worker.is_chief():
-        training, validation = load_corpus(options.corpus, options.cache)
-        pairs = change_training_corpus(training), validation
-        options = resolve_tokenizer(options, pairs)
-        description, resumes = describe_run(options, preset, pairs, start)
-    if options.run.deterministic:
-        tf.config.experimental.enable_op_determinism()
-    # Check everything before a large corpus is encoded.
-    training_model = make_training_model(options, preset, start, strategy)
-    prepared = None
-    if multi_worker.is_chief():
-        prepared = prepare(options, pairs, start, description, resumes)
-    if multi_worker.is_multi_worker():
-        prepared = multi_worker.send_from_chief(
-            strategy, prepared, options.run.run_dir / "received"
-        )
-    train(options, preset, prepared, training_model, strategy)
-
-
-def train(
+def fit_and_finish(
     options: Options,
     preset: Preset,
     prepared: PreparedData,
     training_model: TrainingModel,
     strategy: tf.distribute.Strategy,
 ) -> None:
-    """Fits the model, and writes the final one."""
+    """Reports on corpus and costs, fits the model, and writes the final one."""
     run_dir, description = options.run.run_dir, prepared.description
     training, validation = prepared.training, prepared.validation
     update_options = dataclasses.replace(
         options.training, steps_per_epoch=description.steps_per_epoch
     )
     update_options.check_limit([training.pairs, validation.pairs])
+    num_replicas = strategy.num_replicas_in_sync
     if description.row_multiple is None:
-        description.row_multiple = choose_row_multiple(strategy.num_replicas_in_sync)
+        description.row_multiple = choose_row_multiple(num_replicas)
     # An error before this line leaves the folder unclaimed.
     description.claim(run_dir)
-    report_training(options, preset, prepared, update_options, training_model, strategy)
-    # The chief chose the tokenizer that the target language needs.
-    arguments, text = description.arguments, prepared.validation_text
-    validation_options = dataclasses.replace(
-        options.validation, bleu_tokenize=arguments["bleu_tokenize"]
+    plan, validation_plan = (
+        BatchPlan(
+            encoded.pairs,
+            update_options.batch_tokens,
+            update_options.seed,
+            description.row_multiple,
+        )
+        for encoded in (training, validation)
     )
+    report = describe_training(
+        training,
+        validation,
+        plan,
+        training_model.transformer,
+        preset.recipe,
+        update_options,
+        num_replicas,
+    )
+    write_report(report, run_dir)
+    warn_of_dropped_pairs(report)
+    warn_of_idle_gpus(report, strategy)
     make_bleu = functools.partial(
         make_validation_bleu,
-        validation_options,
-        text,
+        # The chief chose the tokenizer that the target language needs.
+        dataclasses.replace(
+            options.validation, bleu_tokenize=description.arguments["bleu_tokenize"]
+        ),
+        prepared.validation_text,
         prepared.protos,
         run_dir,
         description.decoding,
     )
+    monitors = [make_bleu()] if options.validation.validate_bleu else []
+    if multi_worker.is_chief():
+        monitors.append(picture_first_pair(validation.pairs, prepared.protos, run_dir))
     with fit.explain_out_of_memory():
         best = fit.fit(
             training_model,
-            fit.FitData(training.pairs, validation.pairs, description.row_multiple),
-            fit.FitOptions(
-                preset.recipe.steps,
-                update_options,
-                validation_options,
-                description.best_since,
-            ),
-            fit.FitContext(
-                run_dir,
-                strategy,
-                make_bleu() if validation_options.validate_bleu else None,
-                picture_first_pair(validation.pairs, prepared.protos, run_dir),
-            ),
+            plan,
+            validation_plan,
+            preset.recipe.steps,
+            update_options,
+            run_dir,
+            strategy,
+            options.validation,
+            description.best_since,
+            monitors,
         )
         if multi_worker.is_chief():
-            bleu = make_bleu() if text else None
-            finish(
+            write_final_model(
                 best,
                 preset.recipe.warmup_steps,
                 training_model,
-                validation.pairs,
+                validation_plan,
                 update_options,
-                strategy.num_replicas_in_sync,
+                num_replicas,
                 run_dir,
-                bleu,
+                make_bleu() if prepared.validation_text else None,
             )
-
-
-def report_training(
-    options: Options,
-    preset: Preset,
-    prepared: PreparedData,
-    update_options: UpdateOptions,
-    training_model: TrainingModel,
-    strategy: tf.distribute.Strategy,
-) -> None:
-    """Prints and writes the report on corpus, batches and costs."""
-    report = describe_training(
-        prepared.training,
-        prepared.validation,
-        preset,
-        options.corpus.vocabulary_size,
-        options.corpus.max_length,
-        update_options,
-        strategy.num_replicas_in_sync,
-        prepared.description.row_multiple,
-        training_model.transformer.source_vocabulary_size,
-    )
-    write_report(report, options.run.run_dir)
-    warn_of_dropped_pairs(report)
-    warn_of_idle_gpus(report, strategy)
-
-
-def finish(
-    best: BestCheckpoints,
-    warmup_steps: int,
-    training_model: TrainingModel,
-    validation_pairs: EncodedPairs,
-    update_options: UpdateOptions,
-    num_replicas: int,
-    run_dir: pathlib.Path,
-    bleu: ValidationBleu | None,
-) -> None:
-    """Writes the final model and its scores."""
-    moving = update_options.average_decay is not None
-    paths, step = best.choose_final(warmup_steps)
-    model = make_float32_copy(training_model.transformer)
-    scored = make_scored_model(model, training_model.label_smoothing)
-    score = functools.partial(
-        score_model, scored, validation_pairs, update_options, num_replicas
-    )
-    final = choose_weights(model, paths, score, moving, step)
-    path = run_dir / "model.keras"
-    save_model(path, model, final.paths, moving)
-    print(f"{path} is {final.description}")
-    scores = {"validation": final.scores}
-    if bleu:
-        translated = score_translations(scored, bleu)
-        scores["validation"].update(translated.pop("validation"))
-        scores.update(translated)
-    write_scores(path, final.paths, moving, scores)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -334,11 +260,12 @@ def main(argv: list[str] | None = None) -> None:
         multi_worker.join_before_exit(),
         exit_on_user_error(),
     ):
-        options = parse_options(argv, __doc__)
-        with run_folder.locked_or_temporary(options.run.run_dir) as run_dir:
-            options = replace_values(options, run_dir=run_dir)
-            with multi_worker.exit_on_worker_error():
-                run(options)
+        given = parse_options(argv, __doc__)
+        with (
+            run_folder.locked_or_temporary(given.run.run_dir) as run_dir,
+            multi_worker.exit_on_worker_error(),
+        ):
+            run(replace_values(given, run_dir=run_dir))
 
 
 if __name__ == "__main__":

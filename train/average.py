@@ -17,7 +17,7 @@ from command_line.options import (
 )
 from train.run.best_checkpoints import best_steps
 from train.run.checkpoint_averaging import load_mean, make_model_of_run, save_model
-from train.run.run_folder import read_history, saved_steps
+from train.run.run_folder import saved_steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,46 +50,22 @@ class AverageOptions:
 def choose_checkpoints(
     run_dir: pathlib.Path, which: CheckpointChoice
 ) -> list[pathlib.Path]:
-    """Returns the prefixes of the selected checkpoints.
-
-    Raises:
-        UserError: If one does not exist; the message lists the existing ones.
-    """
-    last = saved_steps(run_dir / "checkpoints")
-    best = saved_steps(run_dir / "best")
+    """Returns the prefixes of the selected checkpoints; refuses missing ones."""
+    kept, best = saved_steps(run_dir / "checkpoints"), saved_steps(run_dir / "best")
     if which.last:
-        # An interrupted epoch also has a checkpoint, close to the next one.
-        ends = [int(row["step"]) for row in read_history(run_dir)]
-        last = {step: path for step, path in last.items() if step in ends}
-        return find_checkpoints(sorted(last)[-which.last :], last, "--last", which.last)
-    if which.best and not best:
+        option, asked, steps = "--last", which.last, [*kept][-which.last :]
+    elif which.best:
+        option, asked, kept = "--best", which.best, best
+        steps = [step for step in best_steps(run_dir) if step in best][:asked]
+    else:
+        kept, steps = {**best, **kept}, which.steps
+        option, asked = "--steps", " ".join(map(str, steps))
+    enough = which.steps or len(steps) == asked
+    if not enough or len({*steps}) < len(steps) or {*steps} - {*kept}:
+        there = ", ".join(map(str, sorted(kept))) or "none (--keep-best N keeps best)"
         raise UserError(
-            "--best must be of a run that was trained with --keep-best N; "
-            "this one keeps its latest, which --last N takes. "
-            f"Received: {run_dir}"
-        )
-    if which.best:
-        steps = [step for step in best_steps(run_dir) if step in best]
-        return find_checkpoints(steps[: which.best], best, "--best", which.best)
-    kept, steps = {**best, **last}, which.steps
-    if len(set(steps)) < len(steps) or set(steps) - set(kept):
-        raise UserError(
-            "--steps must be different ones of "
-            f"{', '.join(map(str, sorted(kept))) or 'none, as none is there'}"
-            f". Received: {', '.join(map(str, steps))}"
-        )
-    return [kept[step] for step in steps]
-
-
-def find_checkpoints(
-    steps: list[int], kept: dict[int, pathlib.Path], option: str, wanted: int
-) -> list[pathlib.Path]:
-    """Returns the prefixes of `steps`, if there are enough."""
-    if len(steps) < wanted:
-        raise UserError(
-            f"{option} must be at most {len(kept)}, the checkpoints there: "
-            f"{', '.join(map(str, sorted(kept))) or 'none'}. "
-            f"Received: {wanted}"
+            f"{option} must be different ones of the checkpoints there, {there}. "
+            f"Received: {asked}"
         )
     return [kept[step] for step in steps]
 
@@ -98,13 +74,12 @@ def run(options: AverageOptions) -> None:
     output = options.output
     if output.suffix != ".keras":
         raise UserError(f"--output must end in .keras. Received: {output}")
-    model, moving = make_model_of_run(options.run_dir)
+    model = make_model_of_run(options.run_dir)
     paths = choose_checkpoints(options.run_dir, options.which)
-    load_mean(model, paths, moving)
-    save_model(output, model, paths, moving)
-    what = "the moving averages in " if moving else ""
+    load_mean(model, paths)
+    save_model(output, model, paths)
     names = ", ".join(str(path) for path in paths)
-    print(f"{output} is the mean of {what}{names}")
+    print(f"{output} is the mean of {names}")
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -1,33 +1,159 @@
-"""Prepares the vocabulary and the encoded text of a run."""
+"""Opens the corpus of a run, describes the run, and encodes the text."""
 
 import dataclasses
+import pathlib
 
+from command_line.bleu_tokenizer import choose_tokenizer, make_bleu
+from command_line.options import replace_values
 from command_line.text_files import write_atomically
+from keras_transformer import Preset
 from keras_transformer.tokenizer import read_protos
-from train.data.corpus import Corpus, Pairs, read_all, write_demo_tests
-from train.data.encoded_corpus import Encoded, encode_corpus
-from train.data.vocabulary_options import make_vocabulary
+from train import options
+from train.data.corpus import (
+    SIDES,
+    Corpus,
+    FilePairs,
+    Pairs,
+    TreePairs,
+    read_all,
+    write_demo_tests,
+)
+from train.data.corpus_loading import open_corpus, read_mixture
+from train.data.derived_corpora import with_placeholders
+from train.data.encoded_corpus import DigestCachedCorpus, Encoded, encode_corpus
+from train.data.vocabulary import make_vocabulary
+from train.data.word_links import LinkedPairs
+from train.loop.update_options import DEFAULT_NUM_EPOCHS
 from train.monitoring.corpus_and_cost_report import warn_of_unknown_text
-from train.options import PARSING, Options
+from train.options import PARSING, CorpusOptions, Options
+from train.run import run_description
 from train.run.fine_tuning import FinishedRun
-from train.run.run_description import RunDescription
+from train.run.run_description import COMPARED, RunDescription
+
+
+def load_corpus(corpus: CorpusOptions, cache: pathlib.Path) -> tuple[Corpus, Corpus]:
+    """Returns the training and the validation pairs."""
+    if corpus.task == PARSING:
+        paths = [getattr(corpus, name) for name in options.TREES]
+        return tuple(
+            DigestCachedCorpus(TreePairs(path), [path], cache) for path in paths
+        )
+    training = (
+        read_mixture(
+            corpus.mixture,
+            cache,
+            corpus.source_language,
+            corpus.data_dir,
+            corpus.drop_invalid,
+        )
+        if corpus.mixture
+        else open_split(corpus, "train", cache)
+    )
+    pairs = training, open_split(corpus, "validation", cache)
+    return tuple(map(with_placeholders, pairs)) if corpus.placeholders else pairs
+
+
+def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus:
+    if corpus.dataset is None:
+        files = [getattr(corpus, f"{split}_{side}") for side in SIDES]
+        pairs = FilePairs(*files, corpus.drop_invalid)
+        if corpus.alignments and split == "train":
+            pairs = LinkedPairs(pairs, corpus.alignments)
+            files = [*files, corpus.alignments]
+        return DigestCachedCorpus(pairs, files, cache)
+    return open_corpus(
+        corpus.dataset,
+        getattr(corpus, f"{split}_split") or split,
+        cache,
+        corpus.source_language,
+        corpus.data_dir,
+    )
+
+
+def resolve_tokenizer(given: Options, pairs: tuple[Corpus, Corpus]) -> Options:
+    """Fills in BLEU's tokenizer, which depends on the target language."""
+    if given.corpus.task == PARSING:
+        return given
+    validation = given.validation
+    tokenize = validation.bleu_tokenize or choose_tokenizer(
+        *[corpus.languages()[1] for corpus in reversed(pairs)]
+    )
+    if validation.validate_bleu != 0:
+        make_bleu(tokenize)
+    return replace_values(given, bleu_tokenize=tokenize)
+
+
+def describe_run(
+    given: Options,
+    preset: Preset,
+    pairs: tuple[Corpus, Corpus],
+    start: FinishedRun | None,
+) -> tuple[RunDescription, bool]:
+    """Returns the run's description, and whether the run is resumed."""
+    arguments = given.arguments()
+    if start and start.transformer.source_vocabulary_size is not None:
+        size = start.transformer.source_vocabulary_size
+        arguments["source_vocabulary_size"] = size
+    description = run_description.describe(
+        arguments,
+        preset,
+        *pairs,
+        start.digests if start else given.vocabulary.digests(),
+    )
+    if start:
+        description.decoding = start.decoding
+    if given.corpus.alignments:
+        # The head that `alignment_losses` train.
+        description.decoding = {**description.decoding, "align_head": 0}
+    sources = [corpus.languages()[0] for corpus in reversed(pairs)]
+    description.source_language = next(filter(None, sources), "")
+    run_dir, path = given.run.run_dir, given.run.from_arguments
+    asked = given.training.steps_per_epoch
+    repeated = options.read_description(path) if path else None
+    if repeated and run_dir.name != options.BOTH_DIRECTIONS:  # It differs by design.
+        parts = (*COMPARED, "packages")
+        found = repeated.compare(description, options.NOT_COMPARED, parts)
+        differences = f"but for {'; '.join(found)}" if found else "exactly"
+        print(f"repeats {path} {differences}")
+        asked = asked or repeated.steps_per_epoch
+    earlier = description.find_earlier(run_dir, options.NOT_COMPARED)
+    description.steps_per_epoch = choose_steps_per_epoch(asked, preset, earlier)
+    # The batches of a run that is resumed or repeated stay the same.
+    if earlier or repeated:
+        description.row_multiple = (earlier or repeated).row_multiple
+    if earlier:
+        description.resume(earlier, run_dir)
+    return description, earlier is not None
+
+
+def choose_steps_per_epoch(
+    asked: int | None, preset: Preset, earlier: RunDescription | None
+) -> int:
+    """Returns the updates of an epoch; a resumed run keeps its number."""
+    default = max(100, preset.recipe.steps // DEFAULT_NUM_EPOCHS)
+    chosen = asked or (earlier.steps_per_epoch if earlier else default)
+    if earlier and not asked and chosen != default:
+        print(
+            f"note: an epoch stays at {chosen:,} updates. A new run of "
+            f"{preset.recipe.steps:,} updates would use {default:,} "
+            "(--steps-per-epoch), hence other checkpoints and another mean of "
+            "them; the updates are the same"
+        )
+    return chosen
 
 
 def load_or_learn_vocabulary(
-    options: Options, training: Corpus, start: FinishedRun | None, resumes: bool
+    given: Options, training: Corpus, start: FinishedRun | None, resumes: bool
 ) -> tuple[bytes, bytes | None]:
     """Returns the tokenizers' protos; a new run learns its vocabulary here."""
-    run_dir = options.run.run_dir
+    run_dir = given.run.run_dir
     if not resumes:
-        size = options.corpus.vocabulary_size
-        source, target = (
-            start.protos
-            if start
-            else (
-                make_vocabulary(options.vocabulary, training, size, options.cache),
-                None,
-            )
-        )
+        if start:
+            source, target = start.protos
+        else:
+            size = given.corpus.vocabulary_size
+            source = make_vocabulary(given.vocabulary, training, size, given.cache)
+            target = None
         write_atomically(run_dir / "tokenizer.model", source)
         path = run_dir / "target_tokenizer.model"
         path.unlink(missing_ok=True)  # Left over from a run that was refused.
@@ -58,27 +184,25 @@ class PreparedData:
 
 
 def prepare(
-    options: Options,
+    given: Options,
     pairs: tuple[Corpus, Corpus],
     start: FinishedRun | None,
     description: RunDescription,
     resumes: bool,
 ) -> PreparedData:
     """Learns the vocabulary and encodes the text, or reads both from cache."""
-    if options.corpus.dataset == "demo":
-        write_demo_tests(options.run.run_dir / "demo")
-    protos = load_or_learn_vocabulary(options, pairs[0], start, resumes)
+    if given.corpus.dataset == "demo":
+        write_demo_tests(given.run.run_dir / "demo")
+    protos = load_or_learn_vocabulary(given, pairs[0], start, resumes)
     source, target = protos
     # The small one first: it reveals errors early.
-    arguments = source, options.corpus.max_length, options.cache, target
+    arguments = source, given.corpus.max_length, given.cache, target
     validation = encode_corpus(pairs[1], *arguments)
-    training = encode_corpus(
-        pairs[0], *arguments, options.filters, options.variants, options.training.seed
-    )
+    training = encode_corpus(pairs[0], *arguments, given.filters)
     if start:
         warn_of_unknown_text(training.pairs, protos)
-    translates = options.validation.validate_bleu != 0
+    translates = given.validation.validate_bleu != 0
     # Read the text now: the files may not exist any more at the end.
-    is_text = translates and options.corpus.task != PARSING
+    is_text = translates and given.corpus.task != PARSING
     text = read_all(pairs[1]) if is_text else None
     return PreparedData(protos, training, validation, text, description)

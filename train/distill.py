@@ -23,11 +23,12 @@ import train.__main__ as train_command
 from command_line.errors import UserError, exit_on_user_error
 from command_line.options import option, parse_known_options
 from command_line.text_files import read_lines
-from train.corpus_size_recipe import fill_in_recipe
 from train.data.corpus import refuse_pipe
 from train.loop.signal_handling import exit_now, handled_by, skip_thread_shutdown
 from train.options import FILES, Options, parse_options
 from train.resolve_options import resolve
+from train.run.fine_tuning import load_initial_run
+from train.run.run_description import read_arguments
 
 # Options that need the targets.
 EXCLUDED = ("--train-target", "--alignments", "--drop-invalid")
@@ -58,19 +59,7 @@ def translate_sources(
     targets: pathlib.Path,
     references: pathlib.Path | None = None,
 ) -> None:
-    """Writes a teacher's translation of each line; continues a started file.
-
-    Args:
-        teacher: Folder of an export, of any format.
-        sources: Text file, one sentence a line.
-        targets: Path of the translations, which `FILE.part` becomes.
-        references: Text file, a reference for each line: of the teacher's best
-            translations, the nearest is written.
-
-    Raises:
-        UserError: If another process writes them, or if lines are missing.
-        SystemExit: If `translate` failed; it has said why.
-    """
+    """Writes a teacher's translation of each line; continues a started file."""
     part = targets.with_name(f"{targets.name}.part")
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(part.open("ab+"))
@@ -164,11 +153,7 @@ def parse_own_options(argv: list[str] | None) -> tuple[DistillationOptions, list
 
 
 def name_of(teacher: pathlib.Path, *texts: pathlib.Path) -> str:
-    """Returns a name for the translations, which depends on all of these.
-
-    Raises:
-        UserError: If a text is missing, or the folder holds no export.
-    """
+    """Returns a name for the translations, which depends on all of these."""
     digest = hashlib.sha256()
     for path in texts:
         try:
@@ -196,8 +181,8 @@ def digest_of(path: pathlib.Path) -> bytes:
 
 def check_training(given: Options) -> None:
     """Refuses wrong options of the training before the teacher translates."""
-    start = train_command.load_initial_run(given.run)
-    resolve(fill_in_recipe(given), start)
+    start = load_initial_run(given.run.init_from, given.run.extend_vocabulary)
+    resolve(given, start, read_arguments(given.run.run_dir))
     for name in FILES[2:]:
         path = getattr(given.corpus, name)
         if not path.is_file():
@@ -205,13 +190,7 @@ def check_training(given: Options) -> None:
 
 
 def run(argv: list[str] | None) -> list[str]:
-    """Translates the sources; returns the options of the student's training.
-
-    Raises:
-        UserError: If the options of the training are wrong, the sources are
-            missing, the targets are given, or the references have another
-            number of lines.
-    """
+    """Translates the sources; returns the options of the student's training."""
     own, rest = parse_own_options(argv)
     given = parse_options(rest)
     source = given.corpus.train_source

@@ -1,11 +1,9 @@
 """Training with `model.fit` (Sections 5.2 to 5.4)."""
 
 import contextlib
-import dataclasses
-import functools
 import pathlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import keras
 import tensorflow as tf
@@ -14,38 +12,21 @@ from command_line.errors import UserError, first_line
 from keras_transformer import Preset, Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.data.bucketing import ROW_MULTIPLE
-from train.data.vocabulary import EncodedPairs
-from train.loop import multi_worker, signal_handling
-from train.loop.distributed_optimizer import DistributedAdam, distribute_updates
+from train.loop import multi_worker
+from train.loop.distributed_optimizer import DistributedAdam, distributed
 from train.loop.memory_check import check_memory
-from train.loop.training_model import TrainingModel, give_replicas_own_seeds
-from train.loop.update_options import PRECISIONS, UpdateOptions
-from train.monitoring.attention_pictures import AttentionPictures
-from train.monitoring.callbacks_across_fits import CallbacksAcrossFits
+from train.loop.training_model import TrainingModel
+from train.loop.update_options import ALIGNMENT_WEIGHT, PRECISIONS, UpdateOptions
 from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.progress import Progress
-from train.monitoring.validation_bleu import ValidationBleu
 from train.run.best_checkpoints import BestCheckpoints, ValidationOptions
 from train.run.training_state import TrainingState
-
-MakeOptimizer = Callable[
-    [keras.optimizers.schedules.LearningRateSchedule], keras.optimizers.Optimizer
-]
 
 
 def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
     """Chooses the distribution strategy.
 
     With `TF_CONFIG` set, it uses the visible devices of all workers.
-
-    Args:
-        devices: Names such as `"GPU:0"`, or `None` for every visible GPU, or
-            the CPU where there is none.
-
-    Raises:
-        UserError: If a device does not exist or is named twice, or if there
-            are names although `TF_CONFIG` is set.
     """
     if multi_worker.is_multi_worker():
         if devices:
@@ -89,7 +70,8 @@ def make_training_model(
     update_options: UpdateOptions,
     strategy: tf.distribute.Strategy,
     source_vocabulary_size: int | None = None,
-    make_optimizer: MakeOptimizer | None = None,
+    optimizer: type[keras.optimizers.Optimizer] | None = None,
+    **optimizer_options,
 ) -> TrainingModel:
     """Makes the model and its optimizer, ready for `fit`.
 
@@ -101,9 +83,10 @@ def make_training_model(
         strategy: The distribution strategy.
         source_vocabulary_size: Int, subwords of sources if they have their own
             embedding matrix, or `None`.
-        make_optimizer: Function of a learning rate schedule that makes any
-            Keras optimizer, such as `keras.optimizers.AdamW` (default: the
-            paper's Adam).
+        optimizer: Any class of Keras's optimizers, such as
+            `keras.optimizers.AdamW`, that takes the learning rate schedule
+            (default: the paper's Adam).
+        **optimizer_options: Further arguments of that class.
     """
     keras.utils.set_random_seed(update_options.seed)
     with strategy.scope():
@@ -115,76 +98,53 @@ def make_training_model(
             dtype=PRECISIONS[update_options.precision],
             name="transformer",
         )
-        give_replicas_own_seeds(transformer)
     training_model = TrainingModel(
         transformer,
         preset.recipe.label_smoothing,
-        update_options.make_simcut(),
-        update_options.seed,
-        update_options.make_guided_alignment(),
+        update_options.alignment_weight or ALIGNMENT_WEIGHT,
     )
     with strategy.scope():
         training_model.build()
         schedule = update_options.make_schedule(preset)
-        update_arguments = {
-            "clip_norm": update_options.clip_norm,
-            "average_decay": update_options.average_decay,
-            "scale_loss": update_options.precision == "float16",
-        }
-        if make_optimizer is None:
-            optimizer = DistributedAdam(
-                schedule, weight_decay=update_options.weight_decay, **update_arguments
-            )
-        else:
-            optimizer = distribute_updates(make_optimizer(schedule), **update_arguments)
-        training_model.compile(optimizer, jit_compile=False)
-        optimizer.build(training_model.trainable_variables)
+        if optimizer is None:
+            optimizer_options["weight_decay"] = update_options.weight_decay
+        kind = DistributedAdam if optimizer is None else distributed(optimizer)
+        made = kind(
+            schedule,
+            clip_norm=update_options.clip_norm,
+            scale_loss=update_options.precision == "float16",
+            **optimizer_options,
+        )
+        training_model.compile(made, jit_compile=False)
+        made.build(training_model.trainable_variables)
     return training_model
-
-
-@dataclasses.dataclass(frozen=True)
-class FitData:
-    """Encoded sentence pairs of a run."""
-
-    training: EncodedPairs
-    validation: EncodedPairs
-    row_multiple: int = ROW_MULTIPLE  # Divides the sentences of a batch.
-
-
-@dataclasses.dataclass(frozen=True)
-class FitOptions:
-    """Options of a run: its length, its updates and its validation."""
-
-    steps: int  # The update after which training ends.
-    update: UpdateOptions
-    validation: ValidationOptions = dataclasses.field(default_factory=ValidationOptions)
-    best_since: int = 0  # Scores up to this update are ignored.
-
-
-@dataclasses.dataclass(frozen=True)
-class FitContext:
-    """Folder, devices and monitors of a run."""
-
-    run_dir: pathlib.Path
-    strategy: tf.distribute.Strategy
-    bleu: ValidationBleu | None = None
-    pictures: AttentionPictures | None = None
 
 
 def fit(
     training_model: TrainingModel,
-    data: FitData,
-    options: FitOptions,
-    context: FitContext,
+    plan: BatchPlan,
+    validation_plan: BatchPlan,
+    steps: int,
+    update_options: UpdateOptions,
+    run_dir: pathlib.Path,
+    strategy: tf.distribute.Strategy,
+    validation_options: ValidationOptions | None = None,
+    best_since: int = 0,
     callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> BestCheckpoints:
-    """Trains until update `options.steps`, from the run's last checkpoint.
+    """Trains until update `steps`, from the run's last checkpoint.
 
     Args:
         training_model: The compiled model.
-        data: Training and validation pairs.
-        options: Options of the run.
-        context: Folder, devices and monitors.
+        plan: The training batches.
+        validation_plan: The validation batches.
+        steps: Int, the update after which training ends.
+        update_options: Options of an update.
+        run_dir: Folder of the run.
+        strategy: The distribution strategy.
+        validation_options: Options of best checkpoints and early stopping, or
+            `None` for the defaults.
+        best_since: Int, update up to which scores are ignored.
         callbacks: Further callbacks of `model.fit`. Values that they add to
             the logs of an epoch are in `history.csv`, too.
 
@@ -192,136 +152,50 @@ def fit(
         The `BestCheckpoints` of the run; its `state` is the `TrainingState`.
 
     Raises:
-        SystemExit: If a signal ended the run; its state is saved.
         UserError: If the training diverged.
     """
-    update, strategy = options.update, context.strategy
-    plan, validation = (
-        BatchPlan(pairs, update.batch_tokens, update.seed, data.row_multiple)
-        for pairs in (data.training, data.validation)
-    )
-    limit = update.max_tokens_per_replica
-    steps_per_epoch = update.steps_per_epoch
-    validation_steps = validation.batches_per_pass
-    validation_data = functools.partial(
-        make_dataset, validation, strategy, 0, validation_steps, limit
-    )
-    replicas = strategy.num_replicas_in_sync
-    with signal_handling.collected() as signals, strategy.scope():
-        user_callbacks = CallbacksAcrossFits(callbacks)
-        best, callbacks = make_callbacks(
-            training_model, options, context, signals, user_callbacks
+    limit = update_options.max_tokens_per_replica
+    steps_per_epoch = update_options.steps_per_epoch
+    validation_steps = validation_plan.batches_per_pass
+    with strategy.scope():
+        state = TrainingState(training_model, run_dir, update_options.average)
+        start = state.restore(strategy)
+        best = BestCheckpoints(state, run_dir, validation_options, best_since)
+        if start >= steps or best.out_of_patience:
+            return best
+        largest = find_largest_batch(
+            training_model.transformer,
+            plan,
+            start,
+            strategy.num_replicas_in_sync,
+            limit,
+            update_options.precision,
         )
-        state = best.state
-        training_model.stop_training = False
-        start = state.updates
-        at_end = start % steps_per_epoch == 0 or start == options.steps
-        if state.within_epoch and at_end:
-            end_epoch(
-                training_model,
+        check_memory(training_model, plan, strategy, largest, limit)
+        first_epoch = -(-start // steps_per_epoch)
+        training_model.fit(
+            make_dataset(plan, strategy, start, None, limit),
+            initial_epoch=first_epoch,
+            # The last epoch may be a short one, which `Progress` ends.
+            epochs=first_epoch - (start - steps) // steps_per_epoch,
+            steps_per_epoch=steps_per_epoch,
+            validation_data=make_dataset(
+                validation_plan, strategy, 0, validation_steps, limit
+            ),
+            validation_steps=validation_steps,
+            validation_freq=update_options.validate_every,
+            shuffle=False,
+            # Without a terminal, one line for each epoch.
+            verbose="auto" if sys.stdout.isatty() else 2,
+            callbacks=[
+                Progress(steps),
+                *callbacks,
+                keras.callbacks.TensorBoard(run_dir / "logs", write_graph=False),
+                # It writes the logs of the callbacks before it to `history.csv`.
                 state,
-                callbacks,
-                steps_per_epoch,
-                validation_data(),
-                validation_steps,
-            )
-        if start < options.steps:
-            largest = find_largest_batch(
-                training_model.transformer,
-                plan,
-                start,
-                replicas,
-                limit,
-                update.precision,
-                training_model.simcut is not None,
-            )
-            check_memory(training_model, plan, strategy, largest, limit)
-        for first, epoch, epochs, updates in plan_fit_calls(
-            start, options.steps, steps_per_epoch
-        ):
-            # A callback of the caller may also end the run.
-            if best.out_of_patience or training_model.stop_training:
-                break
-            training_model.fit(
-                make_dataset(plan, strategy, first, None, limit),
-                initial_epoch=epoch,
-                epochs=epochs,
-                steps_per_epoch=updates,
-                validation_data=validation_data(),
-                validation_steps=validation_steps,
-                shuffle=False,
-                # Without a terminal, one line for each epoch.
-                verbose="auto" if sys.stdout.isatty() else 2,
-                callbacks=callbacks,
-            )
-        user_callbacks.end()
-    return best
-
-
-def make_callbacks(
-    training_model: TrainingModel,
-    options: FitOptions,
-    context: FitContext,
-    signals: list[int],
-    user_callbacks: keras.callbacks.Callback,
-) -> tuple[BestCheckpoints, list[keras.callbacks.Callback]]:
-    """Makes the callbacks of `model.fit`, and loads the latest checkpoint.
-
-    Args:
-        training_model: The compiled model.
-        options: Options of the run.
-        context: Folder, devices and monitors.
-        signals: List to which a signal handler adds.
-        user_callbacks: Callback that calls those of the caller.
-
-    Returns:
-        The best checkpoints, and the list of all callbacks.
-    """
-    update, run_dir, bleu = options.update, context.run_dir, context.bleu
-    state = TrainingState(
-        training_model,
-        run_dir,
-        update.average if multi_worker.is_chief() else 1,
-        signals,
-    )
-    resume(state, context.strategy)
-    best = make_best_checkpoints(state, options, run_dir)
-    if bleu:
-        bleu.before_batch = state.exit_if_interrupted
-    monitors = [monitor for monitor in (bleu, context.pictures) if monitor]
-    # `state` writes the logs of the callbacks before it to `history.csv`.
-    board = keras.callbacks.TensorBoard(run_dir / "logs", write_graph=False)
-    progress = Progress(options.steps)
-    return best, [progress, *monitors, user_callbacks, board, state, best]
-
-
-def resume(state: TrainingState, strategy: tf.distribute.Strategy) -> None:
-    """Loads the latest checkpoint, if there is one."""
-    updates = state.restore()
-    if multi_worker.is_multi_worker():
-        updates = state.share(strategy)
-    if updates:
-        print(f"continuing after update {updates:,}")
-
-
-def make_best_checkpoints(
-    state: TrainingState, options: FitOptions, run_dir: pathlib.Path
-) -> BestCheckpoints:
-    """Makes the callback; on several workers only the chief keeps files."""
-    update, validation = options.update, options.validation
-    best = BestCheckpoints(
-        state,
-        run_dir,
-        validation.best_by or "loss",
-        (multi_worker.is_chief() and validation.keep_best) or 0,
-        validation.patience,
-        # A moving average needs one checkpoint only.
-        update.average if update.average_decay is None else 1,
-        options.best_since,
-    )
-    if multi_worker.is_chief():
-        state.checkpoints_to_keep = best.checkpoints_to_keep
-    best.update()
+                best,
+            ],
+        )
     return best
 
 
@@ -338,54 +212,3 @@ def explain_out_of_memory() -> Iterator[None]:
             "--max-tokens-per-replica, which leaves the updates as they are. "
             f"Received: {first_line(error)}"
         ) from None
-
-
-def end_epoch(
-    training_model: TrainingModel,
-    state: TrainingState,
-    callbacks: list[keras.callbacks.Callback],
-    steps_per_epoch: int,
-    validation_data: tf.data.Dataset,
-    validation_steps: int,
-) -> None:
-    """Runs the end of an epoch that was interrupted after its last update."""
-    state.restore_metrics()
-    logs = dict(training_model.get_metrics_result())
-    results = training_model.evaluate(
-        validation_data,
-        steps=validation_steps,
-        verbose=0,
-        return_dict=True,
-        callbacks=[state],
-    )
-    logs.update({f"val_{name}": value for name, value in results.items()})
-    listed = keras.callbacks.CallbackList(
-        callbacks, add_history=False, add_progbar=False, model=training_model
-    )
-    listed.on_train_begin()
-    listed.on_epoch_end((state.updates - 1) // steps_per_epoch, logs)
-    listed.on_train_end()
-
-
-def plan_fit_calls(start: int, steps: int, steps_per_epoch: int) -> list[tuple]:
-    """Divides the updates that are left into calls of `fit`.
-
-    The rest of an interrupted epoch comes first, then complete epochs, then
-    the remaining updates.
-
-    Returns:
-        List of tuples: first update, its epoch, epoch to stop before, updates
-        of an epoch.
-    """
-    calls = []
-    while start < steps:
-        epoch, within = divmod(start, steps_per_epoch)
-        whole = (steps - start) // steps_per_epoch
-        if within or not whole:
-            end, epochs = min(steps, (epoch + 1) * steps_per_epoch), epoch + 1
-            calls.append((start, epoch, epochs, end - start))
-        else:
-            end, epochs = start + whole * steps_per_epoch, epoch + whole
-            calls.append((start, epoch, epochs, steps_per_epoch))
-        start = end
-    return calls

@@ -6,7 +6,7 @@
 
 The grid is a JSON object of names and the options that each adds:
 
-    {"plain": "", "SimCut": "--simcut 3", "pre-norm": "--norm pre"}
+    {"plain": "", "4,000 subwords": "--vocabulary-size 4000", "pre-norm": "--norm pre"}
 
 All other options are those of `python -m train`, the same for all. The same
 command resumes; finished runs stay. `RUN_DIR/report.md` has the table.
@@ -74,11 +74,7 @@ def parse_options(argv: list[str] | None = None) -> tuple[GridOptions, list[str]
 
 
 def read_grid(path: pathlib.Path) -> dict[str, list[str]]:
-    """Returns the options of each variant by its name.
-
-    Raises:
-        UserError: If the file has another form.
-    """
+    """Returns the options of each variant by its name."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -87,7 +83,7 @@ def read_grid(path: pathlib.Path) -> dict[str, list[str]]:
     if not texts or not all(isinstance(text, str) for text in texts):
         raise UserError(
             f"{path} must be an object of names and options, such as "
-            f'{{"plain": "", "SimCut": "--simcut 3"}}. Received: {found!r}'
+            f'{{"plain": "", "pre-norm": "--norm pre"}}. Received: {found!r}'
         )
     folders = [folder_of(name) for name in found]
     if len(set(folders)) < len(folders) or not all(folders):
@@ -111,11 +107,7 @@ def folder_of(name: str) -> str:
 
 
 def plan_runs(options: GridOptions, rest: list[str]) -> list[Run]:
-    """Returns the runs, those of the first seed first.
-
-    Raises:
-        UserError: If an option is wrong, or is one that the grid sets.
-    """
+    """Returns the runs, those of the first seed first."""
     runs = []
     cache = ["--cache-dir", str(options.run_dir / "encoded")]
     variants = read_grid(options.grid)
@@ -136,12 +128,7 @@ def plan_runs(options: GridOptions, rest: list[str]) -> list[Run]:
 
 
 def is_done(run: Run) -> bool:
-    """Returns whether a run has ended.
-
-    Raises:
-        UserError: If its folder holds a run of another command, or one that
-            no grid began.
-    """
+    """Returns whether a run has ended."""
     path = run.run_dir / COMMAND_FILE
     # One whose options were refused has not begun.
     has_begun = any(
@@ -255,11 +242,7 @@ def describe(values: list[float | None], form: str = ".2f") -> str:
 
 
 def run_grid(options: GridOptions, rest: list[str]) -> None:
-    """Trains the runs that are missing, and writes the table after each.
-
-    Raises:
-        UserError: If options are wrong, or at the end if runs failed.
-    """
+    """Trains the runs that are missing, and writes the table after each."""
     runs = plan_runs(options, rest)
     done = [is_done(run) for run in runs]
     failed = []

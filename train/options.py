@@ -25,8 +25,7 @@ from command_line.options import (
 )
 from keras_transformer import PRESETS
 from train.data.pair_filters import PairFilters
-from train.data.pair_variants import VariantOptions
-from train.data.vocabulary_options import VocabularyOptions
+from train.data.vocabulary import VocabularyOptions
 from train.loop.update_options import UpdateOptions
 from train.run.best_checkpoints import ValidationOptions
 from train.run.run_description import RunDescription
@@ -288,7 +287,6 @@ class Options:
 
     corpus: CorpusOptions = part("corpus")
     filters: PairFilters = part("filters")
-    variants: VariantOptions = part("variants")
     vocabulary: VocabularyOptions = part("vocabulary")
     run: RunOptions = part("run")
     training: UpdateOptions = part("training")
@@ -327,24 +325,16 @@ SUPERSEDED_OPTIONS = {
         ("dataset", "mixture", *LINK_OPTIONS, "train_split", "source_language"),
     ),
     **dict.fromkeys(FILES[2:], ("dataset", "bleu_tokenize", "validation_split")),
-    "init_from": ("tokenizer", "subwords", "symbols"),
-    "tokenizer": ("subwords", "symbols", "vocabulary_size"),
-    "train_trees": ("dataset", "mixture", *LINK_OPTIONS, *FILES),
+    "init_from": ("tokenizer", "symbols"),
+    "tokenizer": ("symbols", "vocabulary_size"),
+    "train_trees": ("dataset", "mixture", *LINK_OPTIONS, *FILES, *TFDS_OPTIONS),
 }
 
 
 def parse_options(
     argv: list[str] | None = None, description: str | None = None
 ) -> Options:
-    """Parses a command line, with --from-arguments for its defaults.
-
-    Args:
-        argv: The command line, or `None` for that of the process.
-        description: Text of `--help`.
-
-    Raises:
-        UserError: If that file does not hold arguments of this command.
-    """
+    """Parses a command line, with --from-arguments for its defaults."""
     parser = argparse.ArgumentParser(prog="python -m train", description=description)
     add_options(parser, Options)
     args = parse_or_show_examples(parser, argv, EXAMPLES)
@@ -357,16 +347,9 @@ def parse_options(
 
 
 def read_defaults(path: pathlib.Path, given: dict) -> dict:
-    """Reads the defaults that --from-arguments gives for the other options.
-
-    Args:
-        path: The file.
-        given: The options of the command line, by name.
-    """
+    """Reads the defaults that --from-arguments gives for the other options."""
     defaults = {**read_description(path).arguments}
     defaults.pop("source_vocabulary_size", None)  # That of --init-from.
-    if defaults.get("recipe") is None:
-        defaults["recipe"] = PAPER_RECIPE
     unknown = defaults.keys() - given.keys()
     if unknown:
         raise UserError(

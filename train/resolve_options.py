@@ -1,174 +1,132 @@
-"""Derives the corpus, the preset and defaults from the given options."""
+"""Resolves the options of a run: checks, defaults, numbers by corpus size."""
 
 import dataclasses
-import pathlib
+import math
 
-from command_line.bleu_tokenizer import choose_tokenizer, make_bleu
 from command_line.errors import UserError
-from command_line.options import replace_values
+from command_line.options import flag, replace_values, values_of
 from keras_transformer import Preset
 from keras_transformer.presets import find_preset
 from train import options
-from train.check_options import check_both_directions, check_corpus
-from train.data.corpus import SIDES, Corpus, FilePairs
-from train.data.corpus_loading import open_corpus, read_mixture
-from train.data.encoded_corpus import DigestCachedCorpus
-from train.data.placeholder_pairs import with_placeholders
-from train.data.tree_pairs import TreePairs
-from train.data.vocabulary import BPE
-from train.data.vocabulary_options import (
-    VocabularyOptions,
-    check_placeholders,
-    check_vocabulary,
-    count_pieces,
-)
-from train.data.word_links import LinkedPairs
-from train.loop.update_options import BATCH_TOKENS, DEFAULT_NUM_EPOCHS
-from train.options import CorpusOptions, Options, RunOptions
-from train.run import run_description
+from train.data.vocabulary import check_placeholders, check_vocabulary, count_pieces
+from train.loop import multi_worker
+from train.loop.update_options import ALIGNMENT_WEIGHT, BATCH_TOKENS, INVERSE_SQRT
+from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, PARSING, Options
 from train.run.best_checkpoints import BEAM_SIZE, ValidationOptions
 from train.run.fine_tuning import FinishedRun
-from train.run.run_description import COMPARED, RunDescription
+
+# A warm-up takes at most this share of the updates.
+WARMUP_SHARE = 0.25
 
 
-def resolve(given: Options, start: FinishedRun | None) -> tuple[Options, Preset]:
-    """Fills in defaults that depend on other options; chooses the preset.
+@dataclasses.dataclass(frozen=True)
+class CorpusSizeRecipe:
+    """Numbers of training for corpora of a size; options replace them.
+
+    With few pairs, the paper's normalization after each sub-layer needs many
+    updates until the decoder attends to the source; before each sub-layer it
+    needs few.
+    """
+
+    below: float
+    vocabulary_size: int
+    batch_tokens: int
+    warmup_steps: int
+    dropout: float
+    both_directions: bool
+    norm: str = "pre"
+    schedule: str = "cosine"
+    patience: int = 10
+
+
+RECIPES = (
+    CorpusSizeRecipe(15_000, 4_000, 2_048, 500, 0.3, True),
+    CorpusSizeRecipe(60_000, 8_000, 4_096, 500, 0.3, True),
+    CorpusSizeRecipe(250_000, 8_000, 8_192, 1_000, 0.2, False),
+    CorpusSizeRecipe(math.inf, 8_000, 25_000, 2_000, 0.1, False),
+)
+
+
+def resolve(
+    given: Options,
+    start: FinishedRun | None = None,
+    earlier: dict | None = None,
+    num_pairs: int | None = None,
+) -> tuple[Options, Preset]:
+    """Checks the options, fills in the defaults and chooses the preset.
 
     Args:
-        given: The options of the command line.
+        given: The options of the command line, over those of --from-arguments.
         start: The run of `--init-from`.
+        earlier: Arguments of the run that is resumed, if there is one.
+        num_pairs: Int, pairs of the training corpus, by which `--recipe
+            corpus-size` chooses numbers. With `None` they are those of a large
+            corpus, so that the options can be checked before it is read.
 
     Raises:
         UserError: If options exclude each other, or if the model does not have
             the shape of `start`.
     """
     check_corpus(given)
-    check_both_directions(given)
-    vocabulary = resolve_vocabulary(given.vocabulary)
-    tokenizer = check_vocabulary(
-        vocabulary,
-        given.corpus.vocabulary_size,
-        given.run.init_from,
-        given.corpus.task == options.PARSING,
-    )
-    if given.corpus.placeholders and tokenizer:
-        check_placeholders([tokenizer], "--tokenizer", vocabulary.tokenizer)
-    if given.corpus.placeholders and start:
-        protos = filter(None, start.protos)
-        wanted = "--init-from, or come with --extend-vocabulary"
-        check_placeholders(protos, wanted, start.run_dir)
-    validation = resolve_validation(given.validation)
-    name = given.run.preset
-    if name is None and not start:
-        parsing = given.corpus.task == options.PARSING
-        name = options.PARSING_PRESET if parsing else options.PRESET
-    preset = start.preset if name is None else require_preset(name)
+    found = find_obstacles(given)
+    recipe = choose_recipe(given, earlier, found)
+    preset = choose_preset(given, start)
+    if recipe == CORPUS_SIZE_RECIPE:
+        given = fill_in_recipe(given, preset, earlier or {}, num_pairs)
+    if given.run.both_directions:
+        refuse_obstacles("--both-directions", found)
+    tokenizer = check_tokenizer(given, start)
     numbers = dataclasses.asdict(given.hyperparameters).items()
     preset = preset.replace(**{n: x for n, x in numbers if x is not None})
     given.training.check_schedule(preset)
-    given.training.make_simcut()  # It may be refused.
     if start:
         asked = given.corpus
         start.check_shape(preset, asked.vocabulary_size, asked.max_length)
-    resolved = dataclasses.replace(
-        given,
-        corpus=resolve_corpus(given.corpus, start, tokenizer),
-        variants=given.variants.resolve(),
-        vocabulary=vocabulary,
-        run=resolve_run(given.run, name),
-        training=dataclasses.replace(
-            given.training, batch_tokens=given.training.batch_tokens or BATCH_TOKENS
-        ),
-        validation=validation,
-    )
-    return resolved, preset
+    parsing = given.corpus.task == PARSING
+    default_preset = options.PARSING_PRESET if parsing else options.PRESET
+    given = dataclasses.replace(given, validation=resolve_validation(given.validation))
+    is_set = given.corpus.dataset and not given.corpus.mixture
+    filled = {
+        **default_sizes(given, start, tokenizer),
+        "train_split": "train" if is_set else None,
+        "preset": None if start else default_preset,
+        "batch_tokens": BATCH_TOKENS,
+        "schedule": INVERSE_SQRT,
+        "alignment_weight": ALIGNMENT_WEIGHT if given.corpus.alignments else None,
+        "both_directions": False,
+    }
+    asked = values_of(given)
+    filled = {name: x for name, x in filled.items() if asked[name] is None}
+    # A translation is the task without a name.
+    filled["task"] = PARSING if parsing else None
+    return replace_values(given, recipe=recipe, **filled), preset
 
 
-def resolve_corpus(
-    corpus: CorpusOptions, start: FinishedRun | None, tokenizer: bytes | None = None
-) -> CorpusOptions:
-    """Fills in task, vocabulary and length."""
-    parsing = corpus.task == options.PARSING
+def default_sizes(
+    given: Options, start: FinishedRun | None, tokenizer: bytes | None
+) -> dict:
+    """Returns the default sizes of vocabulary and sentences."""
     size, length = options.VOCABULARY_SIZE, options.MAX_LENGTH
-    if parsing:
+    if given.corpus.task == PARSING:
         size = options.PARSING_VOCABULARY_SIZE
         length = options.PARSING_MAX_LENGTH
-    elif corpus.dataset == "demo":
+    elif given.corpus.dataset == "demo":
         size = options.DEMO_VOCABULARY_SIZE
     if start:
         size = start.arguments["vocabulary_size"]
         length = start.arguments["max_length"]
     if tokenizer:
         size = count_pieces(tokenizer)
-    return dataclasses.replace(
-        corpus,
-        # Runs that are older than the option have no name for a translation.
-        task=corpus.task if parsing else None,
-        vocabulary_size=(
-            size if corpus.vocabulary_size is None else corpus.vocabulary_size
-        ),
-        max_length=length if corpus.max_length is None else corpus.max_length,
-    )
+    return {"vocabulary_size": size, "max_length": length}
 
 
-def resolve_run(given: RunOptions, preset: str | None) -> RunOptions:
-    """Returns the options with a preset; older runs name no recipe."""
-    recipe = None if given.recipe == options.PAPER_RECIPE else given.recipe
-    return dataclasses.replace(given, preset=preset, recipe=recipe)
-
-
-def resolve_vocabulary(given: VocabularyOptions) -> VocabularyOptions:
-    """Returns the options without a default that older runs do not name."""
-    subwords = None if given.subwords == BPE else given.subwords
-    return dataclasses.replace(given, subwords=subwords)
-
-
-def resolve_validation(validation: ValidationOptions) -> ValidationOptions:
-    """Fills in defaults of the options of validation.
-
-    Raises:
-        UserError: If an option needs another one that is missing.
-    """
-    watches = validation.keep_best or validation.patience
-    beam_size, best_by = validation.validation_beam_size, validation.best_by
-    if best_by and not watches:
-        raise UserError(
-            "--best-by needs --keep-best N or --patience N. "
-            f"Received: --best-by {best_by} alone"
-        )
-    if best_by in ("bleu", "chrf") and not validation.validate_bleu:
-        raise UserError(
-            f"--best-by {best_by} needs --validate-bleu N. "
-            f"Received: --best-by {best_by} alone"
-        )
-    if watches:
-        best_by = best_by or "loss"
-    if validation.validate_bleu:
-        beam_size = beam_size or BEAM_SIZE
-    return dataclasses.replace(
-        validation, validation_beam_size=beam_size, best_by=best_by
-    )
-
-
-def resolve_tokenizer(given: Options, pairs: tuple[Corpus, Corpus]) -> Options:
-    """Fills in BLEU's tokenizer, which depends on the target language.
-
-    Args:
-        given: The options.
-        pairs: The training and the validation corpus.
-
-    Raises:
-        UserError: If BLEU is requested and its tokenizer is not installed.
-    """
-    if given.corpus.task == options.PARSING:
-        return given
-    validation = given.validation
-    tokenize = validation.bleu_tokenize or choose_tokenizer(
-        *[corpus.languages()[1] for corpus in reversed(pairs)]
-    )
-    if validation.validate_bleu != 0:
-        make_bleu(tokenize)
-    return replace_values(given, bleu_tokenize=tokenize)
+def choose_preset(given: Options, start: FinishedRun | None) -> Preset:
+    """Returns the preset, without the numbers that options replace."""
+    if given.run.preset is None and start:
+        return start.preset
+    parsing = given.corpus.task == PARSING
+    default = options.PARSING_PRESET if parsing else options.PRESET
+    return require_preset(given.run.preset or default)
 
 
 def require_preset(name: str) -> Preset:
@@ -180,115 +138,199 @@ def require_preset(name: str) -> Preset:
         raise UserError(message.replace("preset=", "--preset ")) from None
 
 
-def describe_run(
-    given: Options,
-    preset: Preset,
-    pairs: tuple[Corpus, Corpus],
-    start: FinishedRun | None,
-) -> tuple[RunDescription, bool]:
-    """Returns the run's description, and whether the run is resumed."""
-    arguments = given.arguments()
-    if start and start.transformer.source_vocabulary_size is not None:
-        size = start.transformer.source_vocabulary_size
-        arguments["source_vocabulary_size"] = size
-    description = run_description.describe(
-        arguments,
-        preset,
-        *pairs,
-        start.digests if start else given.vocabulary.digests(),
-    )
-    if start:
-        description.decoding = start.decoding
-    if given.corpus.alignments:
-        # The head that `GuidedAlignment` trains.
-        description.decoding = {**description.decoding, "align_head": 0}
-    sources = [corpus.languages()[0] for corpus in reversed(pairs)]
-    description.source_language = next(filter(None, sources), "")
-    run_dir, repeated = given.run.run_dir, None
-    steps_per_epoch = given.training.steps_per_epoch
-    if given.run.from_arguments:
-        repeated = options.read_description(given.run.from_arguments)
-        if run_dir.name != options.BOTH_DIRECTIONS:  # It differs by design.
-            print_differences(given.run.from_arguments, repeated, description)
-            steps_per_epoch = steps_per_epoch or repeated.steps_per_epoch
-    earlier = description.find_earlier(run_dir, options.NOT_COMPARED)
-    description.steps_per_epoch = choose_steps_per_epoch(
-        steps_per_epoch, preset, earlier
-    )
-    # The batches of a run that is resumed or repeated stay the same.
-    same = earlier or repeated
-    if same:
-        description.row_multiple = same.row_multiple
-    if earlier:
-        description.resume(earlier, run_dir)
-    return description, earlier is not None
+def choose_recipe(given: Options, earlier: dict | None, obstacles: list[str]) -> str:
+    """Returns the recipe that is given, or the default.
 
-
-def choose_steps_per_epoch(
-    asked: int | None, preset: Preset, earlier: RunDescription | None
-) -> int:
-    """Returns the updates of an epoch; a resumed run keeps its number.
-
-    Args:
-        asked: Value of `--steps-per-epoch`, or that of a repeated run.
-        preset: The preset, with the numbers that were replaced.
-        earlier: The description of the run that is resumed.
+    Numbers of training follow the size of the corpus by default for the presets
+    tiny and small, but not for the demo, parsing, fine-tuning, on several
+    machines, or for a run that began without.
     """
-    default = max(100, preset.recipe.steps // DEFAULT_NUM_EPOCHS)
-    chosen = asked or (earlier.steps_per_epoch if earlier else default)
-    if earlier and not asked and chosen != default:
-        print(
-            f"note: an epoch stays at {chosen:,} updates. A new run of "
-            f"{preset.recipe.steps:,} updates would use {default:,} "
-            "(--steps-per-epoch), hence other checkpoints and another mean of "
-            "them; the updates are the same"
-        )
-    return chosen
+    recipe = given.run.recipe
+    if recipe == CORPUS_SIZE_RECIPE:
+        refuse_obstacles(f"--recipe {recipe}", obstacles)
+    if recipe is not None:
+        return recipe
+    if obstacles or given.corpus.dataset == "demo":
+        return PAPER_RECIPE
+    if earlier is not None:
+        return earlier.get("recipe") or PAPER_RECIPE
+    small = given.run.preset in options.CORPUS_SIZE_PRESETS
+    return CORPUS_SIZE_RECIPE if small else PAPER_RECIPE
 
 
-def load_corpus(corpus: CorpusOptions, cache: pathlib.Path) -> tuple[Corpus, Corpus]:
-    """Returns the training and the validation pairs."""
-    if corpus.task == options.PARSING:
-        paths = [getattr(corpus, name) for name in options.TREES]
-        return tuple(
-            DigestCachedCorpus(TreePairs(path), [path], cache) for path in paths
-        )
-    training = (
-        read_mixture(
-            corpus.mixture,
-            cache,
-            corpus.source_language,
-            corpus.data_dir,
-            corpus.drop_invalid,
-        )
-        if corpus.mixture
-        else open_split(corpus, "train", cache)
+def fill_in_recipe(
+    given: Options, preset: Preset, earlier: dict, num_pairs: int | None
+) -> Options:
+    """Fills in the numbers of a recipe for the options that are not given."""
+    size = math.inf if num_pairs is None else num_pairs
+    recipe = next((r for r in RECIPES if size < r.below), RECIPES[-1])
+    steps = given.hyperparameters.steps or preset.recipe.steps
+    chosen = dataclasses.asdict(recipe)
+    # A run that becomes longer keeps its warm-up, and its beginning.
+    chosen["warmup_steps"] = earlier.get("warmup_steps") or max(
+        1, min(recipe.warmup_steps, int(WARMUP_SHARE * steps))
     )
-    pairs = training, open_split(corpus, "validation", cache)
-    return tuple(map(with_placeholders, pairs)) if corpus.placeholders else pairs
+    if earlier:
+        chosen["both_directions"] = bool(earlier.get("both_directions"))
+    if given.vocabulary.tokenizer is not None:
+        del chosen["vocabulary_size"]
+    missing = {name for name, x in values_of(given).items() if x is None}
+    return replace_values(given, **{n: x for n, x in chosen.items() if n in missing})
 
 
-def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus:
-    if corpus.dataset is None:
-        files = [getattr(corpus, f"{split}_{side}") for side in SIDES]
-        pairs = FilePairs(*files, corpus.drop_invalid)
-        if corpus.alignments and split == "train":
-            pairs = LinkedPairs(pairs, corpus.alignments)
-            files = [*files, corpus.alignments]
-        return DigestCachedCorpus(pairs, files, cache)
-    return open_corpus(
-        corpus.dataset,
-        getattr(corpus, f"{split}_split") or split,
-        cache,
-        corpus.source_language,
-        corpus.data_dir,
+def describe_recipe(given: Options, resolved: Options, num_pairs: int) -> str:
+    """Returns the text of the numbers that the recipe chose."""
+    before, after = values_of(given), values_of(resolved)
+    names = [f.name for f in dataclasses.fields(CorpusSizeRecipe) if f.name in before]
+    if given.vocabulary.tokenizer is not None:
+        names.remove("vocabulary_size")
+    filled = []
+    for name in names:
+        if before[name] is None and isinstance(after[name], bool):
+            filled.append(flag(name if after[name] else f"no_{name}"))
+        elif before[name] is None:
+            filled.append(f"{flag(name)} {after[name]}")
+    return (
+        f"for {num_pairs:,} pairs: {' '.join(filled)} "
+        f"(--recipe {PAPER_RECIPE}: the numbers of the preset)"
     )
 
 
-def print_differences(
-    path: pathlib.Path, repeated: RunDescription, description: RunDescription
-) -> None:
-    """Prints the differences between a run and the one that it repeats."""
-    parts = (*COMPARED, "packages")
-    found = repeated.compare(description, options.NOT_COMPARED, parts)
-    print(f"repeats {path} " + (f"but for {'; '.join(found)}" if found else "exactly"))
+def resolve_validation(validation: ValidationOptions) -> ValidationOptions:
+    """Fills in defaults of the options of validation."""
+    watches = validation.keep_best or validation.patience
+    beam_size, best_by = validation.validation_beam_size, validation.best_by
+    needed = None
+    if best_by and not watches:
+        needed = "--keep-best N or --patience N"
+    elif best_by in ("bleu", "chrf") and not validation.validate_bleu:
+        needed = "--validate-bleu N"
+    if needed:
+        raise UserError(
+            f"--best-by {best_by} needs {needed}. Received: --best-by {best_by} alone"
+        )
+    if watches:
+        best_by = best_by or "loss"
+    if validation.validate_bleu:
+        beam_size = beam_size or BEAM_SIZE
+    return dataclasses.replace(
+        validation, validation_beam_size=beam_size, best_by=best_by
+    )
+
+
+def find_obstacles(given: Options) -> list[str]:
+    """Returns what makes a run other than a new translation model.
+
+    That is another task, a model to start from, or several machines.
+    """
+    obstacles = {
+        f"--task {PARSING}": given.corpus.task == PARSING,
+        "--init-from": given.run.init_from is not None,
+        "TF_CONFIG": multi_worker.is_multi_worker(),
+    }
+    return [name for name, there in obstacles.items() if there]
+
+
+def refuse_obstacles(option: str, obstacles: list[str]) -> None:
+    if obstacles:
+        raise UserError(
+            f"{option} is for translation models that start from random weights "
+            f"on one machine. Received: {obstacles[0]}"
+        )
+
+
+def check_tokenizer(given: Options, start: FinishedRun | None) -> bytes | None:
+    """Checks the options of the vocabulary; returns the model of --tokenizer."""
+    parsing = given.corpus.task == PARSING
+    tokenizer = check_vocabulary(
+        given.vocabulary, given.corpus.vocabulary_size, given.run.init_from, parsing
+    )
+    if given.corpus.placeholders and tokenizer:
+        check_placeholders([tokenizer], "--tokenizer", given.vocabulary.tokenizer)
+    if given.corpus.placeholders and start:
+        wanted = "--init-from, or come with --extend-vocabulary"
+        check_placeholders(filter(None, start.protos), wanted, start.run_dir)
+    return tokenizer
+
+
+def check_corpus(given: Options) -> None:
+    """Refuses a corpus that is given twice or incompletely."""
+    corpus, asked = given.corpus, values_of(given)
+
+    def flags(names: tuple[str, ...]) -> list[str]:
+        return [flag(name) for name in names if asked[name]]
+
+    def refuse(wanted: str, received: str) -> None:
+        raise UserError(f"{wanted}. Received: {received}")
+
+    trees, files = flags(options.TREES), flags(options.FILES)
+    of_sets = flags(options.TFDS_OPTIONS)
+    if corpus.task == PARSING:
+        corpora = ("dataset", *options.FILES, "mixture", *options.TFDS_OPTIONS)
+        texts = ("drop_invalid", "placeholders", *options.LINK_OPTIONS)
+        bleu = ("validate_bleu", "validation_beam_size", "bleu_tokenize")
+        wanted = [flag(name) for name in options.TREES]
+        found = [*trees, *flags((*corpora, *texts, *given.filters.in_use(), *bleu))]
+        if found != wanted:
+            refuse(
+                f"--task {PARSING} must come with {' and '.join(wanted)}, and "
+                "without other corpora and options of text or BLEU",
+                ", ".join(found) or "none of them",
+            )
+        return
+    if trees:
+        refuse(f"{trees[0]} needs --task {PARSING}", f"{trees[0]} alone")
+    wanted = [flag(n) for n in options.FILES[2 if corpus.mixture else 0 :]]
+    if corpus.dataset is None and files != wanted:
+        needed = ", ".join(wanted) + (" with --mixture" if corpus.mixture else "")
+        refuse(
+            f"the corpus must be --dataset NAME, or all of {needed}",
+            ", ".join(files) or "neither",
+        )
+    if corpus.dataset and files:
+        refuse(
+            "the corpus must be --dataset or files, not both",
+            f"--dataset {corpus.dataset} and {', '.join(files)}",
+        )
+    check_alignments(given)
+    if corpus.drop_invalid and corpus.dataset and not corpus.mixture:
+        refuse(
+            "--drop-invalid must come with text files",
+            f"--drop-invalid and --dataset {corpus.dataset}",
+        )
+    if of_sets and not corpus.dataset and not corpus.mixture:
+        names = ", ".join(map(flag, options.TFDS_OPTIONS))
+        refuse(f"{names} are of --dataset", f"{', '.join(of_sets)} and files")
+    if corpus.train_split and corpus.mixture:
+        refuse(
+            'a source of --mixture must name its own "split"',
+            f"--train-split {corpus.train_split}",
+        )
+    if corpus.validation_split and not corpus.dataset:
+        refuse(
+            "--validation-split must come with --dataset",
+            f"--validation-split {corpus.validation_split} and files",
+        )
+
+
+def check_alignments(given: Options) -> None:
+    """Refuses `--alignments` where the words of a pair are not the file's."""
+    corpus = given.corpus
+    excluded = {
+        "--dataset": corpus.dataset,
+        "--mixture": corpus.mixture,
+        "--drop-invalid": corpus.drop_invalid,
+        "--placeholders": corpus.placeholders,
+    }
+    found = [name for name, there in excluded.items() if there]
+    if corpus.alignments and found:
+        raise UserError(
+            "--alignments must come with text files, whose words stay as they "
+            f"are. Received: {found[0]}"
+        )
+    weight = given.training.alignment_weight
+    if weight and not corpus.alignments:
+        raise UserError(
+            "--alignment-weight needs --alignments. "
+            f"Received: --alignment-weight {weight} alone"
+        )

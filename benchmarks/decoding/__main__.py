@@ -1,6 +1,6 @@
 """Measures translation beside other systems: speed, latency, memory.
 
-    python -m benchmarks.decoding --output decoding.json --picture decoding.png
+    python -m benchmarks.decoding
     python -m benchmarks.decoding --sizes check --sentences 8 --repetitions 1
     python -m benchmarks.decoding --run-dir runs/tiny --source F --reference F
 
@@ -11,135 +11,154 @@ itself. README.md describes the measurements.
 """
 
 import argparse
-import dataclasses
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
 
 import numpy as np
 
-from benchmarks.decoding.report import (
-    compare_translations,
-    draw,
-    fit_curves,
-    make_row,
-    print_curves,
-    print_table,
-)
-from benchmarks.decoding.worker import SYSTEMS, TRAINED_SYSTEMS, WARM_UP_CASE
+from benchmarks.decoding.worker import SYSTEMS, TRAINED_MODULES, WARM_UP_CASE
 from benchmarks.shared.interleaved_runs import (
-    ROOT,
-    list_failures,
-    make_environment,
+    Worker,
+    format_spread,
+    make_command,
     run_interleaved,
-    write_json,
+    write_results,
 )
-from benchmarks.shared.model_sizes import DECODED_SIZES, STUDENTS, TRAINED
+from benchmarks.shared.model_sizes import SIZES, STUDENTS
+from command_line.markdown import format_table
 
-PACKAGES = (
-    *("ai-edge-litert", "ctranslate2", "keras", "keras-hub", "numpy", "sentencepiece"),
-    *("tensorflow", "tensorflow-text", "torch", "transformers"),
-)
+TRAINED = "trained"  # The model of `--run-dir`.
+PACKAGE = "package"
+OWN_WEIGHTS = "hugging-face"  # All others have the package's.
 # Those that decode students, which have fewer layers in the decoder.
 STUDENT_SYSTEMS = [name for name in SYSTEMS if name.startswith(("package", "litert"))]
+PERCENTILES = (50, 90, 99)
+HEAD = (
+    *("model", "batch", "system", "target tokens/s, first time", "again"),
+    *("ms at p50, p90, p99, first time", "again", "package is", "the same"),
+    "peak GiB",
+)
 
 
-def prepare(
-    model: str, systems: list[str], args, folder: pathlib.Path
-) -> dict[str, list[dict]]:
-    """Writes models and batches to a folder; returns the batches by case."""
-    command = [
-        *("--folder", folder, "--systems", *systems),
-        *(
-            ("--run-dir", args.run_dir.absolute())
-            if model == TRAINED
-            else ("--size", model)
-        ),
-        *("--vocabulary-size", args.vocabulary_size),
-        *("--sentences", args.sentences),
-        *("--batch-sizes", *args.batch_sizes),
-        *("--curve-lengths", *args.curve_lengths),
-        *("--curve-batch-sizes", *args.curve_batch_sizes),
+def measure(model: str, args: argparse.Namespace) -> list[dict]:
+    """Returns a row for each batch size and system."""
+    is_trained = model == TRAINED
+    title = model if is_trained else f"{model}, {args.vocabulary_size:,}"
+    names = [
+        name
+        for name in args.systems
+        if not is_trained or SYSTEMS[name][0] in TRAINED_MODULES
     ]
-    if args.source:
-        command += ["--source", args.source.absolute()]
-        command += ["--reference", args.reference.absolute()]
-    print(f"{title(model, args)}: makes models and batches", file=sys.stderr)
-    done = subprocess.run(
-        [*(sys.executable, "-m", "benchmarks.decoding.inputs"), *map(str, command)],
-        cwd=ROOT,
-        env=make_environment(args.threads),
-    )
-    if done.returncode:
-        raise SystemExit(done.returncode)  # It has said why.
-    cases = json.loads((folder / "cases.json").read_text())
-    del cases[WARM_UP_CASE]
-    return cases
+    with tempfile.TemporaryDirectory() as folder:
+        common = {"folder": folder, "threads": args.threads, "is_trained": is_trained}
+        print(f"{title}: makes models and batches", file=sys.stderr)
+        inputs = {
+            **common,
+            **{"size": model, "systems": names, "sentences": args.sentences},
+            "vocabulary_size": args.vocabulary_size,
+            "batch_sizes": args.batch_sizes,
+            "run_dir": args.run_dir.absolute() if is_trained else None,
+            "source": args.source and args.source.absolute(),
+            "reference": args.reference and args.reference.absolute(),
+        }
+        done = subprocess.run(**make_command("benchmarks.decoding.inputs", inputs))
+        if done.returncode:
+            raise SystemExit(done.returncode)  # It has said why.
+        cases = json.loads(pathlib.Path(folder, "cases.json").read_text())
+        del cases[WARM_UP_CASE]
+        # The first repetition shows each batch for the first time.
+        workers = run_interleaved(
+            *(title, "benchmarks.decoding.worker"),
+            systems={name: {**common, "system": name} for name in names},
+            orders=cases,
+            repetitions=1 + args.repetitions,
+        )
+    return [
+        {"model": title, **row}
+        for case, batches in cases.items()
+        for row in make_rows(workers, case, batches)
+    ]
 
 
-def compare(
-    model: str,
-    systems: list[str],
-    batches: dict[str, list[dict]],
-    args,
-    folder: pathlib.Path,
-) -> tuple[list[dict], list[dict]]:
-    """Measures all systems on the batches of some cases, in alternation.
-
-    Returns:
-        A row for each system and case, and a row with the reason for each
-        system that failed.
-    """
-    commands = {
-        system: [
-            *("benchmarks.decoding.worker", "--system", system),
-            *("--folder", str(folder)),
-            *(["--trained"] if model == TRAINED else []),
-        ]
-        for system in systems
+def make_rows(workers: list[Worker], case: str, batches: list[dict]) -> list[dict]:
+    """Returns a row for each system: seconds of the batches in each run."""
+    runs = {
+        worker.system: [run for run in worker.answers if run["case"] == case]
+        for worker in workers
     }
-    # The first repetition shows each batch for the first time.
-    workers = run_interleaved(
-        title(model, args), commands, batches, 1 + args.repetitions, args.threads
+    outputs = {system: of_system[0]["outputs"] for system, of_system in runs.items()}
+    return [
+        {
+            "batch": len(outputs[system]) // len(batches),
+            "system": system,
+            "tokens": sum(batch["tokens"] for batch in batches),
+            "seconds": [run["seconds"] for run in of_system],
+            "same_as_package": compare_translations(system, outputs),
+            "peak_bytes": of_system[0]["peak_bytes"],
+        }
+        for system, of_system in runs.items()
+    ]
+
+
+def compare_translations(system: str, outputs: dict[str, list]) -> float | None:
+    """Returns the share of the package's translations that a system finds.
+
+    Greedy search is compared with greedy search. The last id of each sentence
+    is ignored: the package ends with EOS, other systems with another token.
+    """
+    wanted = PACKAGE + ("-greedy" if system.endswith("-greedy") else "")
+    if system == OWN_WEIGHTS or wanted not in outputs:
+        return None
+    found, wanted = (
+        [output if isinstance(output, str) else output[:-1] for output in of_system]
+        for of_system in (outputs[system], outputs[wanted])
     )
-    rows = []
-    for case, of_case in batches.items():
-        same = compare_translations(workers, case)
-        rows += [
-            {
-                "model": title(model, args),
-                **make_row(worker, case, of_case),
-                "same_as_package": same.get(worker.system),
-            }
-            for worker in workers
-            if not worker.left_out
+    return statistics.mean(a == b for a, b in zip(found, wanted, strict=True))
+
+
+def find_baseline(system: str) -> str:
+    """Returns the package's system with which another system is compared."""
+    greedy = system.endswith("-greedy") and not system.startswith(PACKAGE)
+    return PACKAGE + "-greedy" if greedy else PACKAGE
+
+
+def print_rows(rows: list[dict]) -> None:
+    """Prints the rows of a model, as Markdown."""
+    speeds = {
+        (row["batch"], row["system"]): [
+            row["tokens"] / sum(run) for run in row["seconds"]
         ]
-    return rows, list_failures(workers, {"model": title(model, args)})
-
-
-def title(model: str, args) -> str:
-    return model if model == TRAINED else f"{model}, {args.vocabulary_size:,}"
-
-
-def measure(model: str, args) -> tuple[list[dict], list[dict], list[dict]]:
-    """Returns the rows of the table, those of the curves, and the failures."""
-    known = TRAINED_SYSTEMS if model == TRAINED else SYSTEMS
-    systems = [system for system in args.systems if system in known]
-    of_curves = [system for system in args.curve_systems if system in systems]
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        cases = prepare(model, systems, args, folder)
-        table, points = {}, {}
-        for case, batches in cases.items():
-            (table if case.startswith("batch") else points)[case] = batches
-        rows, left_out = compare(model, systems, table, args, folder)
-        curves = []
-        if points and of_curves:
-            curves, _ = compare(model, of_curves, points, args, folder)
-    return rows, curves, left_out
+        for row in rows
+    }
+    cells = []
+    for row in rows:
+        first, *again = speeds[row["batch"], row["system"]]
+        baseline = speeds.get((row["batch"], find_baseline(row["system"])))
+        same = row["same_as_package"]
+        latencies = [
+            ", ".join(f"{1e3 * ms:,.0f}" for ms in np.percentile(part, PERCENTILES))
+            if row["batch"] == 1
+            else None
+            for part in (row["seconds"][0], row["seconds"][1:])
+        ]
+        ratio = baseline and statistics.median(baseline[1:]) / statistics.median(again)
+        cells.append(
+            [
+                *(row[name] for name in HEAD[:3]),
+                f"{first:,.0f}",
+                format_spread(again, ",.0f"),
+                *latencies,
+                ratio and f"{ratio:.2f} ×",
+                None if same is None else f"{same:.0%}",
+                f"{row['peak_bytes'] / 2**30:.2f}",
+            ]
+        )
+    print(f"\n{format_table(HEAD, cells)}")
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -152,7 +171,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     add(
         "--sizes",
         nargs="*",
-        choices=DECODED_SIZES,
+        choices=[*SIZES, *STUDENTS],
         default=["base"],
         help="models; check, a toy, is for trying the benchmark itself",
     )
@@ -166,45 +185,15 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         metavar="SYSTEM",
         help=f"what is measured, of {', '.join(SYSTEMS)}",
     )
-    add(
-        "--batch-sizes",
-        type=int,
-        nargs="+",
-        default=[1, 32],
-        help="sentences of a batch",
-    )
+    sizes = {"type": int, "nargs": "+", "default": [1, 32]}
+    add("--batch-sizes", **sizes, help="sentences of a batch")
     add("--sentences", type=int, default=64, help="of each batch size, about")
     add("--repetitions", type=int, default=5, help="runs after the first")
     add("--threads", type=int, default=os.cpu_count(), help="of each library")
-    add(
-        "--curve-systems",
-        nargs="*",
-        choices=SYSTEMS,
-        default=["package", "ctranslate2"],
-        metavar="SYSTEM",
-        help="whose cost is drawn against lengths and batch sizes",
-    )
-    lengths = [8, 16, 32, 64, 128]
-    add(
-        "--curve-lengths",
-        type=int,
-        nargs="+",
-        default=lengths,
-        help="target tokens of a sentence",
-    )
-    sizes = [1, 2, 4, 8, 16, 32, 64]
-    add(
-        "--curve-batch-sizes",
-        type=int,
-        nargs="+",
-        default=sizes,
-        help="sentences of a batch of the curves",
-    )
     path = {"type": pathlib.Path, "metavar": "FILE"}
     add("--source", **path, help="sentences; by default the demo corpus")
     add("--reference", **path, help="their translations")
-    add("--output", **path, help="JSON with all that was measured")
-    add("--picture", **path, help="PNG, SVG or PDF; needs matplotlib")
+    add("--output", **path, help="JSON with every single time")
     args = parser.parse_args(argv)
     check(parser, args)
     return args
@@ -212,10 +201,8 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 def check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Refuses options that cannot be measured."""
-    for name in (
-        *("vocabulary_size", "sentences", "repetitions", "threads"),
-        *("batch_sizes", "curve_lengths", "curve_batch_sizes"),
-    ):
+    counts = "vocabulary_size", "sentences", "repetitions", "threads", "batch_sizes"
+    for name in counts:
         if np.min(getattr(args, name)) < 1:
             parser.error(f"--{name.replace('_', '-')} must be at least 1")
     if bool(args.source) != bool(args.reference):
@@ -232,32 +219,11 @@ def check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_arguments(argv)
-    rows, curves, fits, left_out = [], [], [], []
+    rows = []
     for model in [*([TRAINED] if args.run_dir else []), *args.sizes]:
-        more, points, missing = measure(model, args)
-        print_table(more, missing)
-        rows += more
-        curves += points
-        left_out += missing
-        if points:
-            size = dataclasses.replace(
-                DECODED_SIZES[model], vocabulary_size=args.vocabulary_size
-            )
-            slopes = fit_curves(points, size)
-            print_curves(title(model, args), slopes)
-            fits += [{"model": title(model, args), **fit} for fit in slopes]
-    if args.output:
-        write_json(
-            args.output,
-            args,
-            PACKAGES,
-            rows=rows,
-            curves=curves,
-            fits=fits,
-            left_out=left_out,
-        )
-    if args.picture:
-        draw(rows, curves, args.picture)
+        rows += (more := measure(model, args))
+        print_rows(more)
+    write_results(args.output, args, rows)
 
 
 if __name__ == "__main__":

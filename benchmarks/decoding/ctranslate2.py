@@ -1,6 +1,5 @@
 """Runs CTranslate2 with the weights of this package."""
 
-import json
 import os
 import pathlib
 from collections.abc import Callable
@@ -8,40 +7,30 @@ from collections.abc import Callable
 import ctranslate2
 import sentencepiece
 
-from benchmarks.shared.model_sizes import BEAM_SIZE, LENGTH_PENALTY, MAX_EXTRA_LENGTH
-
-MODEL_DIR = "ctranslate2/1"
+from benchmarks.shared.model_sizes import LENGTH_PENALTY, MAX_EXTRA_LENGTH
 
 
 def make(
-    folder: pathlib.Path, beam_size: int = BEAM_SIZE, compute_type: str = "float32"
+    folder: pathlib.Path, beam_size: int, precision: str
 ) -> Callable[[dict], list[list[int]]]:
-    """Returns a function from a batch of ids to those of its translations."""
-    search = load(folder, beam_size, compute_type)
-    vocabulary = (folder / MODEL_DIR / "shared_vocabulary.json").read_text()
-    pieces = json.loads(vocabulary)
-    ids = {piece: i for i, piece in enumerate(pieces)}
+    search, tokenizer = load(folder, beam_size, precision)
 
     def translate(batch):
         length = batch["length"]
         found = search(
-            [[pieces[i] for i in row] for row in batch["source_ids"]],
+            [tokenizer.id_to_piece(row) for row in batch["source_ids"]],
             min_decoding_length=length,
             max_decoding_length=length,
         )
-        return [[ids[piece] for piece in row] for row in found]
+        return [tokenizer.piece_to_id(row) for row in found]
 
     return translate
 
 
 def make_trained(
-    folder: pathlib.Path, beam_size: int = BEAM_SIZE, compute_type: str = "float32"
+    folder: pathlib.Path, beam_size: int, precision: str
 ) -> Callable[[dict], list[str]]:
-    """Returns a function from a batch of texts to their translations."""
-    search = load(folder, beam_size, compute_type)
-    tokenizer = sentencepiece.SentencePieceProcessor(
-        model_file=str(folder / MODEL_DIR / "tokenizer.model")
-    )
+    search, tokenizer = load(folder, beam_size, precision)
 
     def translate(batch):
         rows = tokenizer.encode(batch["texts"], out_type=str, add_eos=True)
@@ -52,13 +41,14 @@ def make_trained(
 
 
 def load(
-    folder: pathlib.Path, beam_size: int, compute_type: str
-) -> Callable[..., list[list[str]]]:
-    """Returns a function from sources to the best translations, in tokens."""
+    folder: pathlib.Path, beam_size: int, precision: str
+) -> tuple[Callable[..., list[list[str]]], sentencepiece.SentencePieceProcessor]:
+    """Returns a function from sources to translations, in tokens; a tokenizer."""
+    model_dir = folder / "ctranslate2/1"
     translator = ctranslate2.Translator(
-        str(folder / MODEL_DIR),
+        str(model_dir),
         device="cpu",
-        compute_type=compute_type,
+        compute_type=precision,
         inter_threads=1,
         intra_threads=int(os.environ["OMP_NUM_THREADS"]),
     )
@@ -69,4 +59,5 @@ def load(
         )
         return [result.hypotheses[0] for result in results]
 
-    return search
+    path = str(model_dir / "tokenizer.model")
+    return search, sentencepiece.SentencePieceProcessor(model_file=path)

@@ -34,35 +34,16 @@ BATCH = 32
 Translate = Callable[[list[str]], list[str]]
 
 
-def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.decoding.export_speed",
-        description=__doc__,
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
-    add = parser.add_argument
-    add("--export-dir", type=pathlib.Path, required=True, nargs="+")
-    add("--model-dir", type=pathlib.Path, help="the engine's")
-    add("--source", type=pathlib.Path, required=True, help="sentences")
-    add("--write", type=pathlib.Path, help="file for what the first one says")
-    add("--sentences", type=int, default=100, help="the first so many")
-    add("--repetitions", type=int, default=3)
-    return parser.parse_args(argv)
-
-
-def translate_all(
-    translate: Translate, lines: list[str], rows: int
-) -> tuple[float, list[str]]:
-    """Returns seconds and translations of batches of similar length."""
+def translate_all(translate: Translate, lines: list[str], rows: int) -> list[str]:
+    """Translates batches of similar length."""
     order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
     translations = [""] * len(lines)
-    started = time.perf_counter()
     for start in range(0, len(order), rows):
         places = order[start : start + rows]
         texts = translate([lines[i] for i in places])
         for place, text in zip(places, texts, strict=True):
             translations[place] = text
-    return time.perf_counter() - started, translations
+    return translations
 
 
 def open_native_engine(folder: pathlib.Path) -> Translate:
@@ -99,42 +80,45 @@ def to_strings(texts: np.ndarray) -> list[str]:
     return [text.decode() for text in texts]
 
 
-def open_all(args: argparse.Namespace) -> dict[str, tuple[Translate, int]]:
-    """Returns the systems, and their numbers of sentences in a batch."""
-    opened = {}
-    if args.model_dir:
-        opened["engine"] = open_native_engine(args.model_dir)
-    opened |= {str(folder): open_export(folder) for folder in args.export_dir}
-    return {
-        f"{name}, {some} at a time": (translate, rows)
-        for name, translate in opened.items()
-        for some, rows in (("one", 1), (BATCH, BATCH))
-    }
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.decoding.export_speed",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--export-dir", type=pathlib.Path, required=True, nargs="+")
+    add("--model-dir", type=pathlib.Path, help="the engine's")
+    add("--source", type=pathlib.Path, required=True, help="sentences")
+    add("--write", type=pathlib.Path, help="file for what the first one says")
+    add("--sentences", type=int, default=100, help="the first so many")
+    add("--repetitions", type=int, default=3)
+    args = parser.parse_args(argv)
+    with exit_on_user_error():
+        measure(args)
 
 
 def measure(args: argparse.Namespace) -> None:
-    systems = open_all(args)
+    systems = {"engine": open_native_engine(args.model_dir)} if args.model_dir else {}
+    systems |= {str(folder): open_export(folder) for folder in args.export_dir}
     lines = list(read_lines(args.source))[: args.sentences]
-    seconds = {name: [] for name in systems}
-    for turn in range(args.repetitions + 1):
-        found = {}
-        for name, (translate, rows) in systems.items():
-            elapsed, found[name] = translate_all(translate, lines, rows)
-            if turn:  # The first one prepares graphs.
-                seconds[name].append(elapsed)
+    seconds, found = {}, {}
+    for _ in range(args.repetitions + 1):
+        for system, translate in systems.items():
+            for some, rows in (("one", 1), (BATCH, BATCH)):
+                name = f"{system}, {some} at a time"
+                started = time.perf_counter()
+                found[name] = translate_all(translate, lines, rows)
+                elapsed = time.perf_counter() - started
+                seconds.setdefault(name, []).append(elapsed)
     first = next(iter(found.values()))
     print("system, sentences a second, translations equal to the first system's")
-    for name, times in seconds.items():
+    for name, (_, *times) in seconds.items():  # The first time prepares graphs.
         speed = len(lines) / statistics.median(times)
         equal = sum(a == b for a, b in zip(first, found[name], strict=True))
         print(f"{name:40}{speed:8.1f}{equal:6} of {len(lines)}")
     if args.write:
         args.write.write_text("".join(f"{line}\n" for line in first))
-
-
-def main(argv: list[str] | None = None) -> None:
-    with exit_on_user_error():
-        measure(parse_arguments(argv))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Runs Hugging Face's Marian model of the same size."""
+"""Runs Hugging Face's Marian model of the same size, with random weights."""
 
 import json
 import pathlib
@@ -7,17 +7,16 @@ from collections.abc import Callable
 import torch
 import transformers
 
-from benchmarks.shared.model_sizes import BEAM_SIZE, BOS_ID, EOS_ID, PADDING_ID
+from benchmarks.shared.model_sizes import BOS_ID, EOS_ID, PADDING_ID
 
 
-def make(folder: pathlib.Path) -> Callable[[dict], list[list[int]]]:
-    """Returns a function from a batch of ids to those of its translations.
-
-    The weights are random and its own.
-    """
+def make(
+    folder: pathlib.Path, beam_size: int, precision: str
+) -> Callable[[dict], list[list[int]]]:
     torch.manual_seed(0)
     size = json.loads((folder / "size.json").read_text())
     model = transformers.MarianMTModel(make_config(size)).eval()
+    model.to(getattr(torch, precision))
 
     def translate(batch):
         rows = [torch.tensor(row) for row in batch["source_ids"]]
@@ -28,7 +27,7 @@ def make(folder: pathlib.Path) -> Callable[[dict], list[list[int]]]:
             found = model.generate(
                 ids,
                 attention_mask=(ids != PADDING_ID).long(),
-                num_beams=BEAM_SIZE,
+                num_beams=beam_size,
                 do_sample=False,
                 min_new_tokens=batch["length"],
                 max_new_tokens=batch["length"],

@@ -7,12 +7,14 @@ import keras_hub
 import tensorflow as tf
 
 from benchmarks.decoding.package import IDS, load_transformer, pad, strip
-from benchmarks.shared.model_sizes import BEAM_SIZE, BOS_ID
+from benchmarks.shared.model_sizes import BOS_ID
 from keras_transformer.cache import DecoderCache, FixedCache
 from keras_transformer.masks import padding_mask
 
 
-def make(folder: pathlib.Path) -> Callable[[dict], list[list[int]]]:
+def make(
+    folder: pathlib.Path, beam_size: int, precision: str
+) -> Callable[[dict], list[list[int]]]:
     """Returns a function from a batch of ids to those of its translations.
 
     As keras-hub's own encoder-decoder models do it: the cache has a place for
@@ -20,8 +22,8 @@ def make(folder: pathlib.Path) -> Callable[[dict], list[list[int]]]:
     does its length: the sampler repeats what it is given for each beam. A
     CPU gets no XLA: `jit_compile="auto"`, Keras's default.
     """
-    transformer = load_transformer(folder)
-    sampler = keras_hub.samplers.BeamSampler(num_beams=BEAM_SIZE)
+    transformer = load_transformer(folder, precision)
+    sampler = keras_hub.samplers.BeamSampler(num_beams=beam_size)
 
     @tf.function(input_signature=[IDS, tf.TensorSpec([], tf.int32)])
     def search(source_ids, length):
@@ -44,8 +46,6 @@ def make(folder: pathlib.Path) -> Callable[[dict], list[list[int]]]:
         pairs = [cache[:2] for cache in caches]
         return sampler(next_step, prompt, pairs, index=1)[:, 1:]
 
-    def translate(batch):
-        source_ids = pad(batch["source_ids"])
-        return strip(search(source_ids, tf.constant(batch["length"])))
-
-    return translate
+    return lambda batch: strip(
+        search(pad(batch["source_ids"]), tf.constant(batch["length"]))
+    )

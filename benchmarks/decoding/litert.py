@@ -12,9 +12,10 @@ from litert_translator.model import Model
 from litert_translator.search import search
 
 
-def make(folder: pathlib.Path, export: str) -> Callable[[dict], list[list[int]]]:
-    """Returns a function from a batch of ids to those of its translations."""
-    path = folder / export / "1"
+def make(
+    folder: pathlib.Path, beam_size: int, precision: str
+) -> Callable[[dict], list[list[int]]]:
+    path = folder / f"litert-{precision}-{beam_size}" / "1"
     settings = json.loads((path / "config.json").read_text("utf-8"))
     local = threading.local()
 
@@ -34,16 +35,12 @@ def make(folder: pathlib.Path, export: str) -> Callable[[dict], list[list[int]]]
     return translate
 
 
-def make_trained(folder: pathlib.Path, export: str) -> Callable[[dict], list[str]]:
-    """Returns a function from a batch of texts to their translations."""
-    path = folder / export / "1"
-    translator = litert_translator.Translator(path, num_threads())
-
-    def translate(batch):
-        found = translator.translate(batch["texts"])
-        return [translation.text for translation in found]
-
-    return translate
+def make_trained(
+    folder: pathlib.Path, beam_size: int, precision: str
+) -> Callable[[dict], list[str]]:
+    path = folder / f"litert-{precision}-{beam_size}" / "1"
+    translate = litert_translator.Translator(path, num_threads()).translate
+    return lambda batch: [found.text for found in translate(batch["texts"])]
 
 
 def num_threads() -> int:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from benchmarks.shared.model_sizes import BEAM_SIZE
 from export.bundle.model_loading import with_dtype
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.search.options import SearchOptions
@@ -17,16 +16,15 @@ LENGTHS = tf.TensorSpec([None], tf.int32)
 
 
 def make(
-    folder: pathlib.Path, beam_size: int = BEAM_SIZE, precision: str = "float32"
+    folder: pathlib.Path, beam_size: int, precision: str
 ) -> Callable[[dict], list[list[int]]]:
-    """Returns a function from a batch of ids to those of its translations."""
-    transformer = with_dtype(load_transformer(folder), precision)
+    transformer = load_transformer(folder, precision)
     # As an export has it.
     kernel = tf.Variable(tf.transpose(transformer.embedding_of_logits.embeddings))
+    options = SearchOptions(beam_size, num_hypotheses=1)
 
     @tf.function(input_signature=[IDS, LENGTHS], autograph=False)
     def search(source_ids, max_lengths):
-        options = SearchOptions(beam_size, num_hypotheses=1)
         found = search_in_graph(
             transformer, source_ids, max_lengths, options, output_kernel=kernel
         )
@@ -41,13 +39,12 @@ def make(
 
 
 def make_trained(
-    folder: pathlib.Path, export: str, greedy: bool = False
+    folder: pathlib.Path, beam_size: int, precision: str
 ) -> Callable[[dict], list[str]]:
-    """Returns a function from a batch of texts to their translations."""
     import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
-    loaded = tf.saved_model.load(str(folder / export))
-    name = "translate_greedy" if greedy else "serving_default"
+    loaded = tf.saved_model.load(str(folder / f"package-{precision}"))
+    name = "translate_greedy" if beam_size == 1 else "serving_default"
     signature = loaded.signatures[name]
 
     def translate(batch):
@@ -58,9 +55,9 @@ def make_trained(
     return translate
 
 
-def load_transformer(folder: pathlib.Path):
+def load_transformer(folder: pathlib.Path, precision: str):
     path = folder / "run" / "model.keras"
-    return keras.saving.load_model(path, compile=False)
+    return with_dtype(keras.saving.load_model(path, compile=False), precision)
 
 
 def pad(rows: list[list[int]]) -> tf.Tensor:

@@ -1,39 +1,45 @@
-"""Runs several systems in processes of their own, interleaved after warm-up."""
+"""Runs several systems in processes of their own, interleaved after warm-up.
 
-import datetime
+A process gets its options as one argument, in JSON. It writes a line of JSON
+when it is warm, and one for each line that it reads (`answer_orders`).
+"""
+
+import contextlib
 import importlib.metadata
 import json
 import os
 import pathlib
 import platform
+import resource
+import statistics
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 ROOT = pathlib.Path(__file__).parents[2]
+PACKAGES = (
+    *("tensorflow", "keras", "ctranslate2", "ai-edge-litert", "torch"),
+    *("transformers", "keras-hub"),
+)
+# Features of a processor that decide the speed of matrix products.
+CPU_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
+
+
+class NotMeasuredError(Exception):
+    """The reason why a system is left out."""
 
 
 class Worker:
     """A process that holds one system and runs it on request.
 
-    Args:
-        system: Name of the system.
-        command: A module and its arguments. It writes a line of JSON when it
-            is warm, and one for each line that it reads; `"left_out"` in one
-            says why there will be no more.
-        threads: Int, threads of each library.
-
-    Attributes:
-        first: Dict, what it wrote at first.
-        answers: List of dicts, what it wrote since.
+    `first` is what it wrote at first, or `"left_out"` with the reason why it
+    writes no more; `answers` are what it wrote since.
     """
 
-    def __init__(self, system: str, command: list[str], threads: int):
+    def __init__(self, system: str, module: str, options: dict):
         self.system = system
         self.process = subprocess.Popen(
-            [sys.executable, "-m", *command],
-            cwd=ROOT,
-            env=make_environment(threads),
+            **make_command(module, options),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -49,113 +55,128 @@ class Worker:
         return {"left_out": f"ended with code {self.process.wait()}"}
 
     def run_once(self, order: str) -> None:
-        try:
+        with contextlib.suppress(BrokenPipeError):  # `read` returns the reason.
             self.process.stdin.write(f"{order}\n")
             self.process.stdin.flush()
-        except BrokenPipeError:
-            pass  # It has ended; `read` returns the reason.
         answer = self.read()
         if "left_out" in answer:
             self.first = answer
         else:
             self.answers.append(answer)
 
-    def close(self) -> None:
-        self.process.communicate()
-
     @property
     def left_out(self) -> str | None:
         return self.first.get("left_out")
 
 
-def make_environment(threads: int) -> dict[str, str]:
-    """Returns the environment in which all workers run."""
+def make_command(module: str, options: dict) -> dict:
+    """Returns the arguments of `subprocess.Popen` for a module with options.
+
+    The option `"threads"` is the number of each library.
+    """
+    threads = str(options["threads"])
     return {
-        **os.environ,
-        "KERAS_BACKEND": "tensorflow",
-        "CUDA_VISIBLE_DEVICES": "-1",
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-        "TF_ENABLE_ONEDNN_OPTS": "1",  # As `train` sets it.
-        "TF_NUM_INTRAOP_THREADS": str(threads),
-        "TF_NUM_INTEROP_THREADS": str(threads),
-        "OMP_NUM_THREADS": str(threads),
+        "args": [sys.executable, "-m", module, json.dumps(options, default=str)],
+        "cwd": ROOT,
+        "env": {
+            **os.environ,
+            "KERAS_BACKEND": "tensorflow",
+            "CUDA_VISIBLE_DEVICES": "-1",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "TF_ENABLE_ONEDNN_OPTS": "1",  # As `train` sets it.
+            "TF_NUM_INTRAOP_THREADS": threads,
+            "TF_NUM_INTEROP_THREADS": threads,
+            "OMP_NUM_THREADS": threads,
+        },
     }
 
 
 def run_interleaved(
     title: str,
-    commands: dict[str, list[str]],
+    module: str,
+    systems: dict[str, dict],
     orders: Iterable[str],
     repetitions: int,
-    threads: int,
 ) -> list[Worker]:
     """Starts all systems, and runs them in alternation.
 
     Args:
         title: Name of the measurement, for the messages.
-        commands: Dict from a system to its command; see `Worker`.
+        module: Module of the processes.
+        systems: The options of a process, by the name of each system.
         orders: Lines that each system gets in every repetition.
         repetitions: Int, how often.
-        threads: Int, threads of each library.
 
     Returns:
-        The workers, with what they wrote; they have ended.
+        The workers of the systems that were measured; they have ended.
     """
     workers = []
     try:
-        for system, command in commands.items():
+        for system, options in systems.items():
             print(f"{title}: {system} warms up", file=sys.stderr)
-            workers.append(Worker(system, command, threads))
+            workers.append(Worker(system, module, options))
         for repetition in range(repetitions):
-            print(
-                f"{title}: repetition {repetition + 1} of {repetitions}",
-                file=sys.stderr,
-            )
+            print(f"{title}: run {repetition + 1} of {repetitions}", file=sys.stderr)
             for order in orders:
-                # Alternate the order, so that no system always follows the same
-                # one.
+                # Alternate, so that no system always follows the same one.
                 for worker in workers[:: -1 if repetition % 2 else 1]:
                     if not worker.left_out:
                         worker.run_once(order)
     finally:
         for worker in workers:
-            worker.close()
-    return workers
+            worker.process.communicate()
+    for worker in workers:
+        if worker.left_out:
+            print(f"\n{title}: {worker.system} is left out: {worker.left_out}")
+    return [worker for worker in workers if not worker.left_out]
 
 
-def list_failures(workers: list[Worker], common: dict) -> list[dict]:
-    """Returns a row with the reason for each system that failed."""
-    return [
-        {**common, "system": worker.system, "reason": worker.left_out}
-        for worker in workers
-        if worker.left_out
-    ]
+def answer_orders(start: Callable[[dict], tuple[dict, Callable[[str], dict]]]) -> None:
+    """Runs one system on request, in a process that `Worker` starts.
+
+    `start` returns, of the options, what the process writes first, and a
+    function from an order to the answer.
+    """
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # Libraries print, too.
+            first, answer = start(json.loads(sys.argv[1]))
+            write(first)
+            for line in sys.stdin:
+                write(answer(line.rstrip("\n")))
+    except (ImportError, NotMeasuredError) as error:
+        write({"left_out": str(error)})
 
 
-def write_json(path: pathlib.Path, args, packages, **results) -> None:
-    """Writes results with the machine, the versions and the arguments."""
-    result = {
-        "machine": describe_machine(packages),
-        "arguments": {
-            name: str(value) if isinstance(value, pathlib.Path) else value
-            for name, value in vars(args).items()
-        },
-        **results,
-    }
-    path.write_text(json.dumps(result, indent=2) + "\n")
+def write(values: dict) -> None:
+    print(json.dumps(values), file=sys.__stdout__, flush=True)
 
 
-def describe_machine(packages: Iterable[str]) -> dict:
+def peak_memory() -> int:
+    """Returns the most bytes of memory that this process has held."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def format_spread(values: list[float], form: str) -> str:
+    """Returns the median, with the minimum and the maximum in brackets."""
+    middle, low, high = (
+        format(value, form)
+        for value in (statistics.median(values), min(values), max(values))
+    )
+    return f"{middle} ({low} to {high})"
+
+
+def describe_machine() -> dict:
+    """Returns processor, cores, the flags that matter, and versions."""
+    flags = cpu_field("flags").split()
     versions = {}
-    for name in packages:
-        try:
+    for name in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = None
     return {
-        "date": datetime.date.today().isoformat(),
         "processor": cpu_field("model name") or platform.processor(),
         "cores": os.cpu_count(),
+        "flags": [flag for flag in CPU_FLAGS if flag in flags],
         "python": platform.python_version(),
         "packages": versions,
     }
@@ -172,3 +193,10 @@ def cpu_field(name: str) -> str:
         if key.strip() == name:
             return value.strip()
     return ""
+
+
+def write_results(path: pathlib.Path | None, args, rows: list[dict]) -> None:
+    """Writes the rows with machine and arguments, if a file is asked for."""
+    if path:
+        results = {"machine": describe_machine(), "arguments": vars(args), "rows": rows}
+        path.write_text(json.dumps(results, indent=2, default=str) + "\n")

@@ -16,30 +16,11 @@ BEAM_SIZE = 4
 # With another, CTranslate2's score would not be this package's.
 LENGTH_PENALTY = 0.0
 MAX_EXTRA_LENGTH = 50
-# Of the two curves of decoding, each at one value of the other's axis.
-CURVE_BATCH_SIZE = 8
-CURVE_LENGTH = 32
-
-
-TRAINED = "trained"  # A model that has no size of `SIZES`.
 
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """A model and the batch of one update.
-
-    Attributes:
-        num_layers: Int, layers of each stack.
-        hidden_dim: Int, features of a position.
-        intermediate_dim: Int, inner features of the feed-forward network.
-        num_heads: Int, attention heads; each has `hidden_dim / num_heads`.
-        dropout: Float, the share dropped.
-        vocabulary_size: Int, ids.
-        rows: Int, sentence pairs in a batch.
-        length: Int, positions of a sentence, padding included.
-        decoder_layers: Int, layers of the decoder, or `None` for `num_layers`.
-        decoder_mixer: String, "attention" or "ssru".
-    """
+    """A model, as `Architecture` describes it, and the batch of one update."""
 
     num_layers: int
     hidden_dim: int
@@ -47,25 +28,17 @@ class Size:
     num_heads: int
     dropout: float
     vocabulary_size: int
-    rows: int
-    length: int
+    rows: int  # Sentence pairs in a batch.
+    length: int  # Positions of a sentence, padding included.
     decoder_layers: int | None = None
     decoder_mixer: str = "attention"
 
     def hyperparameters(self) -> dict:
         """Returns the arguments of `Architecture`."""
         width = self.hidden_dim // self.num_heads
-        return {
-            "num_layers": self.num_layers,
-            "hidden_dim": self.hidden_dim,
-            "intermediate_dim": self.intermediate_dim,
-            "num_heads": self.num_heads,
-            "key_dim": width,
-            "value_dim": width,
-            "dropout": self.dropout,
-            "decoder_layers": self.decoder_layers,
-            "decoder_mixer": self.decoder_mixer,
-        }
+        names = ("vocabulary_size", "rows", "length")
+        given = {k: v for k, v in vars(self).items() if k not in names}
+        return {**given, "key_dim": width, "value_dim": width}
 
 
 SIZES = {
@@ -80,22 +53,16 @@ STUDENTS = {
     "6-2": dataclasses.replace(STUDENT, decoder_layers=2),
     "6-2-ssru": dataclasses.replace(STUDENT, decoder_layers=2, decoder_mixer="ssru"),
 }
-DECODED_SIZES = SIZES | STUDENTS
 
 
 def make_batch(size: Size, fill: float) -> dict[str, np.ndarray]:
-    """Makes a batch of random ids.
+    """Makes a batch of random ids, as the training model takes it.
 
     Args:
         size: The size of the batch.
         fill: Float in [0.5, 1], the share of positions that are tokens: the
             lengths are spread evenly from `2 * fill - 1` of `size.length` to
             all of it.
-
-    Returns:
-        Dict of int32 arrays `(rows, length)`: `"source_ids"`, `"target_ids"`
-        (BOS first) and `"labels"`, and a float32 scalar
-        `"num_tokens"`, the number of real labels.
     """
     random = np.random.default_rng(0)
     shape = (size.rows, size.length)
@@ -126,11 +93,7 @@ def count_flops(size: Size, num_logits: int) -> int:
 
     A product of `(m, k)` by `(k, n)` takes `2 m k n`; the backward pass has
     two products for each of the forward pass. Softmax, normalization and the
-    optimizer are not counted.
-
-    Args:
-        size: The model and its batch.
-        num_logits: Int, positions for which logits are computed.
+    optimizer are not counted, and logits for `num_logits` positions only.
     """
     positions = size.rows * size.length
     width = size.hidden_dim
@@ -141,30 +104,6 @@ def count_flops(size: Size, num_logits: int) -> int:
     decoder = size.num_layers * (2 * attention + feed_forward)
     logits = 2 * num_logits * width * size.vocabulary_size
     return 3 * (encoder + decoder + logits)
-
-
-def count_step_weights(size: Size) -> int:
-    """Counts the weights of the matrices that a step of decoding reads.
-
-    Each is multiplied with one vector a hypothesis. The keys and values of the
-    memory are projected before the first step.
-    """
-    width = size.hidden_dim
-    mixer = {"attention": 4, "ssru": 2}[size.decoder_mixer]
-    layer = (mixer + 2) * width**2 + 2 * width * size.intermediate_dim
-    layers = size.decoder_layers or size.num_layers
-    return layers * layer + width * size.vocabulary_size
-
-
-def count_source_weights(size: Size) -> int:
-    """Counts the weights that a source token is multiplied with, once.
-
-    Those of the encoder, and of the memory's keys and values.
-    """
-    width = size.hidden_dim
-    layer = 4 * width**2 + 2 * width * size.intermediate_dim
-    layers = size.decoder_layers or size.num_layers
-    return size.num_layers * layer + layers * 2 * width**2
 
 
 def sine_positions(length: int, width: int) -> np.ndarray:

@@ -9,101 +9,82 @@ the machine affects all systems. README.md says what is measured.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import statistics
-import subprocess
-import sys
 
 from benchmarks.shared.interleaved_runs import (
-    ROOT,
-    Worker,
     cpu_field,
-    list_failures,
-    make_environment,
+    format_spread,
     run_interleaved,
-    write_json,
+    write_results,
 )
 from benchmarks.shared.model_sizes import SIZES
-from benchmarks.training.report import draw, print_input, print_table
-from benchmarks.training.worker import SYSTEMS
+from benchmarks.training.worker import FILLS, PRODUCT_WIDTH, SYSTEMS
+from command_line.markdown import format_table
 
-PACKAGES = ("keras", "keras-hub", "numpy", "tensorflow", "torch")
+PACKAGE = "package"
 # Flags of /proc/cpuinfo that mean products of bfloat16 in hardware.
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"}
+HEAD = (
+    *("size", "precision", "fill", "system", "s an update", "target tokens/s"),
+    *("package is", "peak GiB", "of matmul peak"),
+)
 
 
-def compare(size: str, precision: str, args) -> tuple[list[dict], list[dict]]:
-    """Runs all systems in turn.
-
-    Returns:
-        The rows of the table, and those that are left out with their reasons.
-    """
-    commands = {
-        system: [
-            *("benchmarks.training.worker", "--system", system, "--size", size),
-            *("--precision", precision, "--steps", str(args.steps)),
-            *("--fills", *map(str, args.fills)),
-            *("--product-width", str(args.product_width)),
-        ]
-        for system in args.systems
-    }
-    workers = run_interleaved(
-        f"{size} {precision}", commands, [""], args.repetitions, args.threads
-    )
+def compare(size: str, precision: str, args: argparse.Namespace) -> list[dict]:
+    """Runs all systems in turn; returns a row for each fill and system."""
     common = {"size": size, "precision": precision}
-    rows = make_rows([w for w in workers if not w.left_out], common)
-    return rows, list_failures(workers, common)
-
-
-def make_rows(workers: list[Worker], common: dict) -> list[dict]:
-    """Returns a row for each system and fill, with medians."""
-    if not workers:
-        return []
-    product_flops = 2 * workers[0].first["product_width"] ** 3
-    # The peak is that of the library that multiplies fastest.
-    peak = product_flops / min(
-        statistics.median(r["product"] for r in worker.answers) for worker in workers
+    options = {**common, "threads": args.threads, "steps": args.steps}
+    systems = {system: {**options, "system": system} for system in args.systems}
+    workers = run_interleaved(
+        *(f"{size} {precision}", "benchmarks.training.worker", systems),
+        orders=[""],
+        repetitions=args.repetitions,
     )
-    rows = []
-    for worker in workers:
-        for fill, first in worker.first["fills"].items():
-            times = [r["updates"][fill] for r in worker.answers]
-            middle = statistics.median(times)
-            rows.append(
-                {
-                    **common,
-                    "system": worker.system,
-                    "fill": float(fill),
-                    **first,
-                    "seconds": middle,
-                    "all_seconds": times,
-                    "product_seconds": [r["product"] for r in worker.answers],
-                    "tokens_per_second": first["target_tokens"] / middle,
-                    "peak_flops": peak,
-                    "share_of_peak": first["flops"] / middle / peak,
-                }
-            )
-    return rows
-
-
-def measure_input(args) -> dict:
-    command = [
-        *(sys.executable, "-m", "benchmarks.training.input_pipeline"),
-        *("--pairs", str(args.input_pairs), "--batch-tokens", "25000"),
-        *("--repetitions", str(args.repetitions)),
+    return [
+        {
+            **common,
+            "fill": fill,
+            "system": worker.system,
+            **worker.first["fills"][str(fill)],
+            "seconds": [answer["updates"][str(fill)] for answer in worker.answers],
+            "product_seconds": [answer["product"] for answer in worker.answers],
+        }
+        for fill in FILLS
+        for worker in workers
     ]
-    print("input pipeline", file=sys.stderr)
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=make_environment(args.threads),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout)
+
+
+def print_rows(rows: list[dict]) -> None:
+    """Prints the rows of a size and precision, as Markdown."""
+    if not rows:
+        return
+    # The peak is that of the library that multiplies fastest.
+    product = min(statistics.median(row["product_seconds"]) for row in rows)
+    peak = 2 * PRODUCT_WIDTH**3 / product
+    speeds = {
+        (row["system"], row["fill"]): row["target_tokens"]
+        / statistics.median(row["seconds"])
+        for row in rows
+    }
+    cells = []
+    for row in rows:
+        speed = speeds[row["system"], row["fill"]]
+        package = speeds.get((PACKAGE, row["fill"]))
+        is_rival = package and row["system"] != PACKAGE
+        share = row["flops"] / statistics.median(row["seconds"]) / peak
+        cells.append(
+            [
+                *(row[name] for name in HEAD[:4]),
+                format_spread(row["seconds"], ".3f"),
+                f"{speed:,.0f}",
+                f"{package / speed:.2f} ×" if is_rival else None,
+                f"{row['peak_bytes'] / 2**30:.2f}",
+                f"{share:.0%}",
+            ]
+        )
+    print(f"\n{format_table(HEAD, cells)}\n\nmatmul peak: {peak / 1e9:,.0f} GFLOP/s")
 
 
 def choose_precisions(given: list[str] | None) -> list[str]:
@@ -140,49 +121,26 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         help="of the matrix products; by default those of the processor",
     )
     add("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
-    add("--fills", nargs="+", type=float, default=[0.75, 1.0], metavar="SHARE")
     add("--repetitions", type=int, default=5, help="runs of each system")
     add("--steps", type=int, default=3, help="updates per run")
     add("--threads", type=int, default=os.cpu_count(), help="of each library")
-    add("--product-width", type=int, default=3072, help="of the large product")
-    add("--input-pairs", type=int, default=200_000, help="0 leaves it out")
-    path = {"type": pathlib.Path, "metavar": "FILE"}
-    add("--output", **path, help="JSON with all that was measured")
-    add("--picture", **path, help="PNG, SVG or PDF; needs matplotlib")
+    add("--output", type=pathlib.Path, help="JSON with every single time")
     args = parser.parse_args(argv)
-    for name in ("repetitions", "steps", "threads", "product_width"):
+    for name in ("repetitions", "steps", "threads"):
         if getattr(args, name) < 1:
             parser.error(f"--{name.replace('_', '-')} must be at least 1")
-    if any(not 0.5 <= fill <= 1 for fill in args.fills):
-        parser.error("--fills must be between 0.5 and 1")
     return args
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_arguments(argv)
-    rows, left_out = [], []
+    rows = []
     precisions = choose_precisions(args.precisions)
     for size in args.sizes:
         for precision in precisions:
-            more, missing = compare(size, precision, args)
-            rows += more
-            left_out += missing
-            print_table(more, missing)
-    pipeline = measure_input(args) if args.input_pairs else None
-    if pipeline:
-        print_input(pipeline)
-    if args.output:
-        write_json(
-            args.output,
-            args,
-            PACKAGES,
-            sizes={name: vars(SIZES[name]) for name in args.sizes},
-            rows=rows,
-            left_out=left_out,
-            input=pipeline,
-        )
-    if args.picture:
-        draw(rows, args.picture)
+            rows += (more := compare(size, precision, args))
+            print_rows(more)
+    write_results(args.output, args, rows)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python -m benchmarks.training.corpus_cost --pairs 50000 500000
 
 makes synthetic text (words and lengths follow Zipf's law) in a temporary
-folder, prepares it and draws 50 batches, each size in a process of its own, and
+folder, prepares it and makes 50 batches, each size in a process of its own, and
 again with the ids on disk. The cost of 36 million pairs is extrapolated
 linearly from the first and the last size. Seconds of one core are CPU seconds.
 """
@@ -18,17 +18,16 @@ import time
 
 import numpy as np
 
-from benchmarks.shared.interleaved_runs import ROOT
-from benchmarks.shared.worker_reporting import peak_memory
+from benchmarks.shared.interleaved_runs import ROOT, peak_memory
+from command_line.markdown import format_table
 from train.data.batch_plan import BatchPlan
 from train.data.corpus import FilePairs
-from train.data.encoded_corpus import (
-    DigestCachedCorpus,
-    cached_vocabulary,
-    encode_corpus,
-)
+from train.data.encoded_corpus import DigestCachedCorpus, encode_corpus
+from train.data.vocabulary import cached_vocabulary
 
 EXTRAPOLATED_MILLIONS = 36
+VOCABULARY_SIZE = 8_000
+BATCH_TOKENS = 25_000
 WORDS = 30_000
 BATCHES = 50
 UNITS = {
@@ -45,30 +44,9 @@ UNITS = {
     "plan_seconds": "seconds to plan and make batch 0",
     "late_seconds": "seconds to make a batch in mid-epoch, once planned",
 }
+CACHED = ("start_seconds", "plan_seconds", "late_seconds")
 # The peak of preparing is the vocabulary's: it stays from 300,000 pairs on.
-GROWING = (
-    "memory_again",
-    "disk",
-    "encoding_seconds",
-    "start_seconds",
-    "plan_seconds",
-    "late_seconds",
-)
-CACHED_RUN_FIGURES = ("start_seconds", "plan_seconds", "late_seconds")
-
-
-def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.training.corpus_cost",
-        description=__doc__,
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
-    parser.add_argument("--pairs", type=int, nargs="+", default=[50_000, 5_000_000])
-    parser.add_argument("--vocabulary-size", type=int, default=8_000)
-    parser.add_argument("--batch-tokens", type=int, default=25_000)
-    parser.add_argument("--output", type=pathlib.Path, help="JSON file")
-    parser.add_argument("--folder", type=pathlib.Path, help=argparse.SUPPRESS)
-    return parser.parse_args(argv)
+GROWING = ("memory_again", "disk", "encoding_seconds", *CACHED)
 
 
 def write_text(folder: pathlib.Path, count: int) -> None:
@@ -78,11 +56,10 @@ def write_text(folder: pathlib.Path, count: int) -> None:
     """
     random = np.random.default_rng(0)
     letters = np.array(list("etaoinshrdlucmfwypvbgkqjxz"))
-    words = [
-        "".join(random.choice(letters, random.integers(2, 11))) for _ in range(WORDS)
-    ]
+    words = np.array(
+        ["".join(random.choice(letters, random.integers(2, 11))) for _ in range(WORDS)]
+    )
     backwards = np.array([word[::-1] for word in words])
-    words = np.array(words)
     often = 1 / np.arange(1, WORDS + 1)
     spans = np.arange(8, 81)
     likely = 1 / spans
@@ -92,8 +69,7 @@ def write_text(folder: pathlib.Path, count: int) -> None:
     ):
         for start in range(0, count, 10_000):
             n = min(10_000, count - start)
-            lengths = random.choice(spans, n, p=likely / likely.sum())
-            ends = np.cumsum(lengths)
+            ends = np.cumsum(random.choice(spans, n, p=likely / likely.sum()))
             drawn = random.choice(WORDS, ends[-1], p=often / often.sum())
             copies = random.choice(3, ends[-1], p=[0.06, 0.84, 0.1])
             write_lines(source, words[drawn], ends)
@@ -106,23 +82,23 @@ def write_lines(file, words: np.ndarray, ends: np.ndarray) -> None:
         file.write(" ".join(line) + "\n")
 
 
-def measure(folder: pathlib.Path, vocabulary_size: int, batch_tokens: int) -> dict:
+def measure(folder: pathlib.Path) -> dict:
     """Prepares the text of a folder and makes batches; returns figures."""
-    times = [time.monotonic()]
-    cpu = [time.process_time()]
+    times, cpu = [], []
 
     def stop() -> None:
         times.append(time.monotonic())
         cpu.append(time.process_time())
 
+    stop()
     files = [folder / "source", folder / "target"]
     cache = folder / "cache"
     corpus = DigestCachedCorpus(FilePairs(*files), files, cache)
-    proto = cached_vocabulary(corpus, vocabulary_size, cache)
+    proto = cached_vocabulary(corpus, VOCABULARY_SIZE, cache)
     stop()
     encoded = encode_corpus(corpus, proto, 256, cache)
     stop()
-    plan = BatchPlan(encoded.pairs, batch_tokens, seed=0)
+    plan = BatchPlan(encoded.pairs, BATCH_TOKENS, seed=0)
     plan.batch(0)
     stop()
     middle = plan.batches_per_pass // 2
@@ -135,12 +111,11 @@ def measure(folder: pathlib.Path, vocabulary_size: int, batch_tokens: int) -> di
     batches = [plan.batch(j) for j in numbers]
     tokens = sum((s != 0).sum() + (t != 0).sum() for s, _, t, _ in batches)
     figures = encoded.figures
+    encoded_tokens = figures["source_tokens"] + figures["target_tokens"]
     return {
         "vocabulary_seconds": times[1] - times[0],
         "encoding_seconds": times[2] - times[1],
-        "encoding": (figures["source_tokens"] + figures["target_tokens"])
-        / (cpu[2] - cpu[1])
-        / 1e6,
+        "encoding": encoded_tokens / (cpu[2] - cpu[1]) / 1e6,
         "start_seconds": times[3] - times[0],
         "plan_seconds": times[3] - times[2],
         "late_seconds": times[4] - times[3],
@@ -152,30 +127,17 @@ def measure(folder: pathlib.Path, vocabulary_size: int, batch_tokens: int) -> di
     }
 
 
-def measure_in_process(args: argparse.Namespace, folder: pathlib.Path) -> dict:
-    command = [
-        *(sys.executable, "-m", "benchmarks.training.corpus_cost"),
-        *("--folder", folder),
-        *("--vocabulary-size", args.vocabulary_size),
-        *("--batch-tokens", args.batch_tokens),
-    ]
-    done = subprocess.run(
-        list(map(str, command)), cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def measure_size(args: argparse.Namespace, count: int) -> dict:
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        write_text(folder, count)
-        first = measure_in_process(args, folder)
-        again = measure_in_process(args, folder)
-    return {
-        **first,
-        **{name: again[name] for name in CACHED_RUN_FIGURES},
-        "memory_again": again["memory"],
-    }
+def measure_size(count: int) -> dict:
+    """Measures a corpus of this size, in two processes."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_text(pathlib.Path(folder), count)
+        command = [sys.executable, "-m", "benchmarks.training.corpus_cost"]
+        command += ["--folder", folder]
+        written = [subprocess.check_output(command, cwd=ROOT) for _ in range(2)]
+    # Libraries print, too.
+    first, again = (json.loads(text.splitlines()[-1]) for text in written)
+    cached = {name: again[name] for name in CACHED}
+    return {**first, **cached, "memory_again": again["memory"]}
 
 
 def extrapolate(sizes: list[int], results: list[dict]) -> dict:
@@ -189,24 +151,27 @@ def extrapolate(sizes: list[int], results: list[dict]) -> dict:
 
 
 def main(argv: list[str] | None = None) -> None:
-    args = parse_arguments(argv)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.training.corpus_cost",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    parser.add_argument("--pairs", type=int, nargs="+", default=[50_000, 5_000_000])
+    parser.add_argument("--folder", type=pathlib.Path, help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
     if args.folder:
-        figures = measure(args.folder, args.vocabulary_size, args.batch_tokens)
-        print(json.dumps(figures))
+        print(json.dumps(measure(args.folder)))
         return
-    results = [measure_size(args, count) for count in args.pairs]
+    results = [measure_size(count) for count in args.pairs]
     columns = [f"{count:,}" for count in args.pairs]
     if len(results) > 1:
         columns.append(f"{EXTRAPOLATED_MILLIONS} million (by the slope)")
         results.append(extrapolate(args.pairs, results))
-    print("| pairs |", " | ".join(columns), "|")
-    print("|---" * (len(columns) + 1) + "|")
-    for name, unit in UNITS.items():
-        values = [f"{r[name]:.3g}" if name in r else "" for r in results]
-        print(f"| {unit} |", " | ".join(values), "|")
-    if args.output:
-        text = json.dumps(dict(zip(columns, results, strict=True)), indent=2)
-        args.output.write_text(text + "\n", encoding="utf-8")
+    rows = [
+        [unit, *(f"{found[name]:.3g}" if name in found else None for found in results)]
+        for name, unit in UNITS.items()
+    ]
+    print(format_table(["pairs", *columns], rows))
 
 
 if __name__ == "__main__":

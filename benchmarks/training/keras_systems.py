@@ -18,65 +18,52 @@ from train.loop.update_options import PRECISIONS, UpdateOptions
 IDS = tf.TensorSpec((None, None), tf.int32)
 
 
-class EncoderLayer(keras.layers.Layer):
-    """An encoder layer around Keras's `MultiHeadAttention`."""
+class SubLayers(keras.layers.Layer):
+    """Post-norm sub-layers around Keras's `MultiHeadAttention`."""
 
-    def __init__(self, size: Size):
+    def __init__(self, size: Size, num_attentions: int):
         super().__init__()
-        self.attention = make_attention(size)
-        self.feed_forward = make_feed_forward(size)
-        self.norms = [make_normalization() for _ in range(2)]
+        self.attentions = [
+            keras.layers.MultiHeadAttention(
+                size.num_heads, size.hidden_dim // size.num_heads, use_bias=False
+            )
+            for _ in range(num_attentions)
+        ]
+        self.feed_forward = keras.Sequential(
+            [
+                keras.layers.Dense(size.intermediate_dim, activation="relu"),
+                keras.layers.Dense(size.hidden_dim),
+            ]
+        )
+        self.norms = [
+            keras.layers.LayerNormalization(epsilon=1e-6)
+            for _ in range(num_attentions + 1)
+        ]
         self.dropout = keras.layers.Dropout(size.dropout)
 
-    def call(self, x, padding_mask, training=None):
-        mask = padding_mask[:, None, :]
-        y = self.attention(x, x, attention_mask=mask)
-        x = self.norms[0](x + self.dropout(y, training=training))
+    def attend(self, number, x, memory, mask, training, **options):
+        y = self.attentions[number](
+            x, memory, attention_mask=mask[:, None, :], **options
+        )
+        return self.norms[number](x + self.dropout(y, training=training))
+
+    def feed(self, x, training):
         y = self.feed_forward(x)
-        return self.norms[1](x + self.dropout(y, training=training))
+        return self.norms[-1](x + self.dropout(y, training=training))
 
 
-class DecoderLayer(keras.layers.Layer):
-    """A decoder layer around Keras's `MultiHeadAttention`."""
+class EncoderLayer(SubLayers):
+    def call(self, x, padding_mask, training=None):
+        return self.feed(self.attend(0, x, x, padding_mask, training), training)
 
-    def __init__(self, size: Size):
-        super().__init__()
-        self.self_attention = make_attention(size)
-        self.memory_attention = make_attention(size)
-        self.feed_forward = make_feed_forward(size)
-        self.norms = [make_normalization() for _ in range(3)]
-        self.dropout = keras.layers.Dropout(size.dropout)
 
+class DecoderLayer(SubLayers):
     def call(
         self, x, memory, decoder_padding_mask, encoder_padding_mask, training=None
     ):
-        mask = decoder_padding_mask[:, None, :]
-        y = self.self_attention(x, x, attention_mask=mask, use_causal_mask=True)
-        x = self.norms[0](x + self.dropout(y, training=training))
-        mask = encoder_padding_mask[:, None, :]
-        y = self.memory_attention(x, memory, attention_mask=mask)
-        x = self.norms[1](x + self.dropout(y, training=training))
-        y = self.feed_forward(x)
-        return self.norms[2](x + self.dropout(y, training=training))
-
-
-def make_attention(size: Size):
-    return keras.layers.MultiHeadAttention(
-        size.num_heads, size.hidden_dim // size.num_heads, use_bias=False
-    )
-
-
-def make_feed_forward(size: Size):
-    return keras.Sequential(
-        [
-            keras.layers.Dense(size.intermediate_dim, activation="relu"),
-            keras.layers.Dense(size.hidden_dim),
-        ]
-    )
-
-
-def make_normalization():
-    return keras.layers.LayerNormalization(epsilon=1e-6)
+        x = self.attend(0, x, x, decoder_padding_mask, training, use_causal_mask=True)
+        x = self.attend(1, x, memory, encoder_padding_mask, training)
+        return self.feed(x, training)
 
 
 class LayeredModel(keras.Model):
@@ -129,56 +116,45 @@ def smoothed_crossentropy(labels, logits):
     )
 
 
-def make_package_task(size: Size, precision: str):
+def make_package_update(size: Size, precision: str):
     preset = Preset("a size of the benchmark").replace(
         **size.hyperparameters(), label_smoothing=LABEL_SMOOTHING
     )
     settings = UpdateOptions(
         size.rows * size.length, steps_per_epoch=1, precision=precision
     )
-    return make_training_model(
-        preset,
-        size.vocabulary_size,
-        size.length,
-        settings,
-        tf.distribute.get_strategy(),
+    strategy = tf.distribute.get_strategy()
+    model = make_training_model(
+        preset, size.vocabulary_size, size.length, settings, strategy
     )
-
-
-def make_package_update(size: Size, precision: str):
     names = ("source_ids", "target_ids", "labels")
     batch = dict.fromkeys(names, tf.TensorSpec((1, *IDS.shape), IDS.dtype))
-    return compile_update(
-        make_package_task(size, precision), {**batch, "num_tokens": tf.TensorSpec(())}
-    )
+    return compile_update(model, {**batch, "num_tokens": tf.TensorSpec(())})
 
 
 def make_keras_update(size: Size, precision: str):
     return make_layered_update(
-        size, precision, lambda: EncoderLayer(size), lambda: DecoderLayer(size)
+        size, precision, lambda: EncoderLayer(size, 1), lambda: DecoderLayer(size, 2)
     )
 
 
 def make_keras_hub_update(size: Size, precision: str):
-    import keras_hub
+    from keras_hub import layers
 
-    arguments = (size.intermediate_dim, size.num_heads, size.dropout)
+    sizes = (size.intermediate_dim, size.num_heads, size.dropout)
     return make_layered_update(
         size,
         precision,
-        lambda: keras_hub.layers.TransformerEncoder(*arguments),
-        lambda: keras_hub.layers.TransformerDecoder(*arguments),
+        lambda: layers.TransformerEncoder(*sizes),
+        lambda: layers.TransformerDecoder(*sizes),
     )
 
 
 def make_layered_update(size: Size, precision: str, encoder, decoder):
     keras.utils.set_random_seed(0)
     keras.config.set_dtype_policy(PRECISIONS[precision])
-    model = LayeredModel(
-        size,
-        [encoder() for _ in range(size.num_layers)],
-        [decoder() for _ in range(size.num_layers)],
-    )
+    layers = [[make() for _ in range(size.num_layers)] for make in (encoder, decoder)]
+    model = LayeredModel(size, *layers)
     ids = tf.ones((1, size.length), tf.int32)
     model((ids, ids))
     model.compile(
@@ -187,8 +163,7 @@ def make_layered_update(size: Size, precision: str, encoder, decoder):
         jit_compile=False,
     )
     model.optimizer.build(model.trainable_variables)
-    weights = tf.TensorSpec((None, None))
-    return compile_update(model, ((IDS, IDS), IDS, weights))
+    return compile_update(model, ((IDS, IDS), IDS, tf.TensorSpec((None, None))))
 
 
 def compile_update(model, signature):
@@ -201,20 +176,16 @@ def compile_update(model, signature):
     return update
 
 
-def prepare_dict(batch: dict) -> dict:
-    return {name: tf.constant(value) for name, value in batch.items()}
-
-
 def prepare_package(batch: dict) -> dict:
     """Makes a batch of one micro-batch."""
     return {
-        name: value[None] if value.shape.rank else value
-        for name, value in prepare_dict(batch).items()
+        name: tf.constant(value[None] if value.ndim else value)
+        for name, value in batch.items()
     }
 
 
 def prepare_tuples(batch: dict) -> tuple:
-    batch = prepare_dict(batch)
+    batch = {name: tf.constant(value) for name, value in batch.items()}
     real = tf.cast(batch["labels"] != PADDING_ID, tf.float32)
     inputs = (batch["source_ids"], batch["target_ids"])
     # Keras divides the sum of the losses by the number of positions.

@@ -13,12 +13,14 @@ import pathlib
 import statistics
 import sys
 import time
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import keras
 import numpy as np
 
+from benchmarks.shared.interleaved_runs import format_spread
 from benchmarks.shared.model_sizes import (
     LABEL_SMOOTHING,
     SIZES,
@@ -26,6 +28,7 @@ from benchmarks.shared.model_sizes import (
     count_flops,
     make_batch,
 )
+from command_line.markdown import format_table
 from keras_transformer import Architecture, SmoothedCrossentropy, Transformer
 
 # Batches of 25,088 positions of a side, as in Section 5.1; Table 3.
@@ -35,9 +38,10 @@ JAX_SIZES = {
     "check": SIZES["check"],
 }
 ADAM = {"b1": 0.9, "b2": 0.98, "eps": 1e-9}
+HEAD = ("size", "system", "s an update", "target tokens/s", "of peak", "loss")
 
 
-def make_package_updates(size: Size, batch: dict, steps: int):
+def make_package_updates(size: Size, batch: dict, steps: int) -> Callable[[], float]:
     """Returns a function that makes `steps` updates and returns a loss."""
     model = Transformer(
         size.vocabulary_size,
@@ -62,7 +66,7 @@ def make_package_updates(size: Size, batch: dict, steps: int):
     return update
 
 
-def make_flax_updates(size: Size, batch: dict, steps: int):
+def make_flax_updates(size: Size, batch: dict, steps: int) -> Callable[[], float]:
     """Returns the same for flax's model, with the update of its `train.py`."""
     import models
     import optax
@@ -90,18 +94,11 @@ def make_flax_updates(size: Size, batch: dict, steps: int):
     wrong = LABEL_SMOOTHING / (size.vocabulary_size - 1)
 
     def loss_of(weights, batch, key):
-        logits = model.apply(
-            {"params": weights},
-            batch["source_ids"],
-            batch["labels"],
-            rngs={"dropout": key},
-        )
+        ids = batch["source_ids"], batch["labels"]
+        logits = model.apply({"params": weights}, *ids, rngs={"dropout": key})
         # As its `compute_weighted_cross_entropy`.
-        wanted = jnp.where(
-            batch["labels"][..., None] == jnp.arange(size.vocabulary_size),
-            1 - LABEL_SMOOTHING,
-            wrong,
-        )
+        is_label = batch["labels"][..., None] == jnp.arange(size.vocabulary_size)
+        wanted = jnp.where(is_label, 1 - LABEL_SMOOTHING, wrong)
         losses = -jnp.sum(wanted * jax.nn.log_softmax(logits), axis=-1)
         return jnp.sum(losses) / batch["num_tokens"]
 
@@ -127,9 +124,8 @@ def make_flax_updates(size: Size, batch: dict, steps: int):
 
 def measure_peak(width: int) -> float:
     """Returns the FLOP a second of a product of matrices in bfloat16."""
-    shape = width, width
     keys = jax.random.split(jax.random.key(0))
-    a, b = (jax.random.normal(key, shape, jnp.bfloat16) for key in keys)
+    a, b = (jax.random.normal(key, (width, width), jnp.bfloat16) for key in keys)
     multiply = jax.jit(jnp.matmul)
     multiply(a, b).block_until_ready()
     times = []
@@ -142,23 +138,32 @@ def measure_peak(width: int) -> float:
     return 2 * width**3 / statistics.median(times)
 
 
-def measure(size: Size, args) -> dict[str, tuple[list[float], float]]:
-    """Returns the seconds of an update, and the last loss, of each system."""
+def measure(name: str, peak: float, args: argparse.Namespace) -> list[list]:
+    """Returns a row of the table for each system."""
+    size = JAX_SIZES[name]
     batch = make_batch(size, fill=1.0)
+    positions = size.rows * size.length
     systems = {"package": make_package_updates(size, batch, args.steps)}
     if args.flax_wmt:
         systems["flax"] = make_flax_updates(size, batch, args.steps)
     for update in systems.values():
         update()
     times = {system: [] for system in systems}
+    losses = {}
     for _ in range(args.repetitions):
-        losses = {}
         for system, update in systems.items():
             started = time.perf_counter()
             losses[system] = update()
-            seconds = (time.perf_counter() - started) / args.steps
-            times[system].append(seconds)
-    return {system: (times[system], losses[system]) for system in systems}
+            times[system].append((time.perf_counter() - started) / args.steps)
+    rows = []
+    for system, seconds in times.items():
+        middle = statistics.median(seconds)
+        share = count_flops(size, positions) / middle / peak
+        speed = f"{positions / middle:,.0f}"
+        loss = f"{losses[system]:.2f}"
+        spread = format_spread(seconds, ".4f")
+        rows.append([name, system, spread, speed, f"{share:.0%}", loss])
+    return rows
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -172,18 +177,12 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     add("--steps", type=int, default=20, help="updates per run (20)")
     add("--repetitions", type=int, default=5, help="runs per system (5)")
     add("--product-width", type=int, default=8192, help="of the peak (8192)")
-    add(
-        "--flax-wmt",
-        type=pathlib.Path,
-        metavar="DIR",
-        help="folder examples/wmt of flax; without it, only the package",
-    )
+    flax = "folder examples/wmt of flax; without it, only the package"
+    add("--flax-wmt", type=pathlib.Path, metavar="DIR", help=flax)
     args = parser.parse_args(argv)
-    if keras.backend.backend() != "jax":
-        parser.error(
-            "KERAS_BACKEND must be jax. "
-            f"Received: KERAS_BACKEND={keras.backend.backend()}"
-        )
+    backend = keras.backend.backend()
+    if backend != "jax":
+        parser.error(f"KERAS_BACKEND must be jax. Received: KERAS_BACKEND={backend}")
     return args
 
 
@@ -195,20 +194,8 @@ def main(argv: list[str] | None = None) -> None:
     device = jax.devices()[0].device_kind
     print(f"{device}, JAX {jax.__version__}, Keras {keras.__version__}")
     print(f"peak: {peak / 1e12:,.0f} TFLOP/s\n")
-    print("| size | system | s an update | target tokens/s | of peak | loss |")
-    print("|---|---|---|---|---|---|")
-    for name in args.sizes:
-        size = JAX_SIZES[name]
-        positions = size.rows * size.length
-        for system, (times, loss) in measure(size, args).items():
-            seconds = statistics.median(times)
-            share = count_flops(size, positions) / seconds / peak
-            print(
-                f"| {name} | {system} | {seconds:.4f} ({min(times):.4f} to "
-                f"{max(times):.4f}) | {positions / seconds:,.0f} | "
-                f"{share:.0%} | {loss:.2f} |",
-                flush=True,
-            )
+    rows = [row for name in args.sizes for row in measure(name, peak, args)]
+    print(format_table(HEAD, rows))
 
 
 if __name__ == "__main__":

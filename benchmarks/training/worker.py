@@ -1,19 +1,15 @@
-"""Worker process that runs one system of `benchmarks.training` on request.
+"""Worker process that runs one system of `benchmarks.training` on request."""
 
-Reads lines from standard input. At first, and after each line, it writes a
-line of JSON. The first holds peak memory and counts, or why there will be no
-more of them; the others hold seconds.
-"""
-
-import argparse
 import importlib
-import sys
 import time
 from collections.abc import Callable
 
+from benchmarks.shared.interleaved_runs import answer_orders, peak_memory
 from benchmarks.shared.model_sizes import SIZES, count_flops, make_batch
-from benchmarks.shared.worker_reporting import peak_memory, report
 
+# Shares of a batch's positions that are tokens.
+FILLS = (0.75, 1.0)
+PRODUCT_WIDTH = 3072  # Of the large product.
 # System: module, function that makes the update, function that prepares a
 # batch for it.
 SYSTEMS = {
@@ -32,55 +28,37 @@ def mean_seconds(function: Callable[[], float], times: int) -> float:
     return (time.perf_counter() - started) / times
 
 
-def run(args: argparse.Namespace) -> None:
-    module_name, make, prepare = SYSTEMS[args.system]
-    size = SIZES[args.size]
+def start(options: dict) -> tuple[dict, Callable[[str], dict]]:
+    """Makes the system, and counts memory and operations by fill."""
+    module_name, make, prepare = SYSTEMS[options["system"]]
+    size = SIZES[options["size"]]
     module = importlib.import_module(f"benchmarks.training.{module_name}")
-    update = getattr(module, make)(size, args.precision)
-    product = module.make_product(args.product_width, args.precision)
+    update = getattr(module, make)(size, options["precision"])
+    product = module.make_product(PRODUCT_WIDTH, options["precision"])
     product()
     batches, first = {}, {}
-    for fill in sorted(args.fills):  # Peak memory can only grow.
+    for fill in FILLS:  # Peak memory can only grow.
         batch = make_batch(size, fill)
         tokens = int(batch["num_tokens"])
-        positions = size.rows * size.length
+        is_package = options["system"] == "package"
         batches[fill] = getattr(module, prepare)(batch)
-        losses = [update(batches[fill]) for _ in range(3)]
+        for _ in range(3):
+            update(batches[fill])
         first[fill] = {
             "target_tokens": tokens,
-            "flops": count_flops(
-                size, tokens if args.system == "package" else positions
-            ),
+            "flops": count_flops(size, tokens if is_package else batch["labels"].size),
             "peak_bytes": peak_memory(),
-            "first_losses": losses,
         }
-    report({"product_width": args.product_width, "fills": first})
-    for _ in sys.stdin:
+
+    def answer(_) -> dict:
         times = {
-            fill: mean_seconds(lambda batch=batch: update(batch), args.steps)
+            fill: mean_seconds(lambda batch=batch: update(batch), options["steps"])
             for fill, batch in batches.items()
         }
-        report({"product": mean_seconds(product, 1), "updates": times})
+        return {"product": mean_seconds(product, 1), "updates": times}
 
-
-def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.training.worker")
-    parser.add_argument("--system", choices=SYSTEMS)
-    parser.add_argument("--size", choices=SIZES)
-    parser.add_argument("--precision")
-    parser.add_argument("--fills", type=float, nargs="+")
-    parser.add_argument("--steps", type=int)
-    parser.add_argument("--product-width", type=int)
-    return parser.parse_args(argv)
-
-
-def main(argv: list[str] | None = None) -> None:
-    args = parse_arguments(argv)
-    try:
-        run(args)
-    except ImportError as error:
-        report({"left_out": str(error)})
+    return {"fills": first}, answer
 
 
 if __name__ == "__main__":
-    main()
+    answer_orders(start)

@@ -4,7 +4,7 @@ import pathlib
 from collections.abc import Iterator
 
 import tensorflow as tf
-from tensorflow.core.framework import function_pb2, node_def_pb2
+from tensorflow.core.framework import node_def_pb2
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from export.bundle.file_layout import SAVED_MODEL
@@ -23,12 +23,7 @@ XLA = "_XlaMustCompile"
 
 
 def read_meta_graph(folder: pathlib.Path) -> meta_graph_pb2.MetaGraphDef:
-    """Reads the graph of a SavedModel, without loading it.
-
-    Raises:
-        DecodeError: If the file is damaged.
-        OSError: If the file does not exist.
-    """
+    """Reads the graph of a SavedModel, without loading it."""
     model = saved_model_pb2.SavedModel()
     model.ParseFromString((folder / SAVED_MODEL).read_bytes())
     (meta_graph,) = model.meta_graphs
@@ -44,21 +39,16 @@ def served_signatures(meta_graph) -> dict[str, meta_graph_pb2.SignatureDef]:
     }
 
 
-def functions_in(meta_graph) -> Iterator[function_pb2.FunctionDef]:
-    """Yields the functions of a graph."""
-    yield from meta_graph.graph_def.library.function
-
-
 def nodes_in(meta_graph) -> Iterator[node_def_pb2.NodeDef]:
     """Yields the nodes of a graph and of its functions."""
     yield from meta_graph.graph_def.node
-    for function in functions_in(meta_graph):
+    for function in meta_graph.graph_def.library.function:
         yield from function.node_def
 
 
 def used_ops(meta_graph) -> set[str]:
     """Returns the names of a graph's ops, without calls of its functions."""
-    functions = {f.signature.name for f in functions_in(meta_graph)}
+    functions = {f.signature.name for f in meta_graph.graph_def.library.function}
     return {node.op for node in nodes_in(meta_graph)} - functions
 
 
@@ -73,15 +63,10 @@ def unsupported_ops(meta_graph) -> set[str]:
 
 
 def compiled_functions(meta_graph) -> set[str]:
-    """Returns the names of the functions that XLA compiles."""
-    functions = {
-        function.signature.name
-        for function in functions_in(meta_graph)
-        if XLA in function.attr and function.attr[XLA].b
-    }
-    calls = {
-        node.name
-        for node in nodes_in(meta_graph)
-        if XLA in node.attr and node.attr[XLA].b
-    }
-    return functions | calls
+    """Returns the names of the functions that XLA compiles, and of their calls."""
+    functions = [
+        (function.signature.name, function.attr)
+        for function in meta_graph.graph_def.library.function
+    ]
+    calls = [(node.name, node.attr) for node in nodes_in(meta_graph)]
+    return {name for name, attr in functions + calls if XLA in attr and attr[XLA].b}

@@ -1,13 +1,17 @@
-"""Loads the model of a run folder."""
+"""Loads the model of a run folder, and reads what the run noted about it."""
 
+import hashlib
+import itertools
 import json
 import pathlib
+import sys
 from collections.abc import Iterable, Sequence
 
 import keras
 import numpy as np
 
 from command_line.errors import UserError, refuse_damage
+from command_line.text_files import read_lines
 from export.model.search import SearchSettings
 from export.model.tokenized_model import check_sizes
 from export.model.translator import DEFAULT_SIGNATURES, Translator
@@ -15,6 +19,7 @@ from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.tokenizer import read_protos
 
 SIGNATURE = "serving_default"
+MAX_SAMPLES = 5
 
 
 def load_run(
@@ -31,10 +36,6 @@ def load_run(
         precision: `"float32"`, or `"bfloat16"` for weights of half the size;
             softmax and scores are float32 in both.
         signatures: Names of the signatures of the translator.
-
-    Raises:
-        UserError: If a folder holds no finished run, or a damaged one, if the
-            tokenizers differ, or if the settings do not fit the models.
     """
     if isinstance(run_dirs, pathlib.Path):
         run_dirs = [run_dirs]
@@ -56,13 +57,7 @@ def load_run(
 def read_run(
     run_dir: pathlib.Path, precision: str = "float32"
 ) -> tuple[Transformer, tuple[bytes, bytes | None]]:
-    """Returns the model of a finished run and its tokenizers' protos.
-
-    Raises:
-        UserError: If the folder holds no finished run, or a damaged one, or if
-            its model is not a `Transformer`, has weights that are not finite or
-            does not fit the tokenizer.
-    """
+    """Returns the model of a finished run and its tokenizers' protos."""
     paths = [run_dir / "model.keras", run_dir / "tokenizer.model"]
     for path in paths:
         if not path.exists():
@@ -82,12 +77,7 @@ def read_run(
 
 
 def check_model(model: keras.Model, path: pathlib.Path) -> None:
-    """Checks the class and the weights of a loaded model.
-
-    Raises:
-        UserError: If the model is not a `Transformer`, or a weight is not
-            finite.
-    """
+    """Refuses a model of another class, or with weights that are not finite."""
     if not isinstance(model, Transformer):
         raise UserError(
             f"{path} must hold a Transformer. Received: {type(model).__name__}"
@@ -106,11 +96,7 @@ def check_model(model: keras.Model, path: pathlib.Path) -> None:
 
 
 def read_arguments(run_dir: pathlib.Path) -> dict | None:
-    """Returns the content of a run's `arguments.json`, or `None`.
-
-    Raises:
-        UserError: If the file is damaged.
-    """
+    """Returns the content of a run's `arguments.json`, or `None`."""
     path = run_dir / "arguments.json"
     if not path.exists():
         return None
@@ -128,3 +114,40 @@ def with_dtype(transformer: Transformer, dtype: str) -> Transformer:
         other.build()
     other.set_weights(transformer.get_weights())
     return other
+
+
+def read_notes(run_dir: pathlib.Path) -> dict:
+    """Returns the content of `model.json`, if it describes the present model.
+
+    `{"sha256": …, "validation": {"loss": …, "bleu": …}, "samples": [{"source": …,
+    "reference": …, "translation": …}]}`; any key may be missing.
+    """
+    path = run_dir / "model.json"
+    if not path.exists():
+        return {}
+    with refuse_damage(path):
+        notes = json.loads(path.read_text("utf-8"))
+        noted = notes.get("sha256")
+    with (run_dir / "model.keras").open("rb") as file:
+        if noted == hashlib.file_digest(file, "sha256").hexdigest():
+            return notes
+    print(
+        f"{path} is of another model.keras, so its scores and samples are left out",
+        file=sys.stderr,
+    )
+    return {}
+
+
+def choose_samples(notes: dict, path: pathlib.Path | None) -> list[dict]:
+    """Returns the sample sentences of an export; the list may be empty.
+
+    They are the first of a text file, or else those of `read_notes`: dicts of
+    `"source"` and, if known, `"reference"` and `"translation"`.
+    """
+    if path is None:
+        return notes.get("samples", [])[:MAX_SAMPLES]
+    lines = (line for line in read_lines(path) if line.strip())
+    samples = [{"source": line} for line in itertools.islice(lines, MAX_SAMPLES)]
+    if not samples:
+        raise UserError(f"--samples must hold a sentence. Received: {path}")
+    return samples

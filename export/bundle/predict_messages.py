@@ -10,13 +10,7 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 def make_request(
     model_name: str, signature: str, inputs: Mapping[str, np.ndarray]
 ) -> PredictRequest:
-    """Makes a request for all outputs of a signature.
-
-    Args:
-        model_name: The name that the server gives the model.
-        signature: Name of the signature.
-        inputs: Arrays by input; strings as objects.
-    """
+    """Makes a request for all outputs of a signature; strings are objects."""
     request = PredictRequest()
     request.model_spec.name = model_name
     request.model_spec.signature_name = signature

@@ -9,11 +9,7 @@ from export.bundle.versions import locked
 
 
 def read_scores(path: pathlib.Path) -> dict:
-    """Returns the scores that are recorded in a version.
-
-    Raises:
-        UserError: If the file is damaged.
-    """
+    """Returns the scores that are recorded in a version."""
     if not path.exists():
         return {}
     with refuse_damage(path):
@@ -25,10 +21,8 @@ def record_scores(
 ) -> None:
     """Writes scores into a version, under the name of the first file.
 
-    Args:
-        path: `scores.json` of the version.
-        files: Files of the test set, by the names of their options.
-        results: The scores.
+    If other files have that name, it gets a number. `files` are those of the
+    test set, by the names of their options.
     """
     digests = {
         name: hashlib.sha256(file.read_bytes()).hexdigest()
@@ -38,19 +32,13 @@ def record_scores(
     export_dir = path.parents[2]
     with locked(export_dir):
         recorded = read_scores(path)
-        name = unused_name(recorded, first.name, digests)
+        name, number = first.name, 1
+        while name in recorded and recorded[name]["sha256"] != digests:
+            number += 1
+            name = f"{first.name} {number}"
         recorded[name] = {"sha256": digests, **results}
         path.parent.mkdir(exist_ok=True)
         # Outside the version: `export.check` compares the files in it.
         part = export_dir / f".{path.name}.part"
         part.write_text(json.dumps(recorded, indent=2) + "\n", encoding="utf-8")
         part.replace(path)
-
-
-def unused_name(recorded: dict, name: str, digests: dict[str, str]) -> str:
-    """Returns a name for the scores, numbered if other files have that name."""
-    chosen, number = name, 1
-    while chosen in recorded and recorded[chosen]["sha256"] != digests:
-        number += 1
-        chosen = f"{name} {number}"
-    return chosen

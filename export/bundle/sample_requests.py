@@ -34,14 +34,7 @@ ROW, COLUMNAR, GRPC = "rest_row", "rest_columnar", "grpc"
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A request and its response.
-
-    Attributes:
-        name: String, the name of its files without suffix.
-        signature: String, the signature that is called.
-        inputs: Dict from the name of an input to an array.
-        outputs: Dict from the name of an output to an array.
-    """
+    """A request and its response: arrays by name, and the name of its files."""
 
     name: str
     signature: str
@@ -57,14 +50,9 @@ def write_samples(
 ) -> None:
     """Runs a model on requests, and writes both requests and responses.
 
-    Args:
-        folder: Folder to write into; it must exist.
-        model_name: The name that the server gives the model.
-        signatures: Functions from tensors to a dict of tensors, by name.
-        inputs: Arrays by name of the signature and of the input.
-
-    Raises:
-        UserError: If an output of the model is not finite.
+    `signatures` are functions by name, and `inputs` arrays by name of the
+    signature and of the input. Outputs that are not finite, as with NaN weights,
+    are refused.
     """
     for name, signature in (
         (ROW, "serving_default"),
@@ -77,11 +65,15 @@ def write_samples(
         # The text form is readable only for arrays of one element.
         if name == GRPC:
             asked = {key: value[:1] for key, value in asked.items()}
-        outputs = {
-            key: round_floats(value.numpy())
-            for key, value in signatures[signature](**asked).items()
-        }
-        check_finite(name, asked["text"], outputs)
+        outputs = {}
+        for key, value in signatures[signature](**asked).items():
+            outputs[key] = value = value.numpy()
+            if value.dtype.kind == "f" and not np.isfinite(value).all():
+                row = np.flatnonzero(~np.isfinite(value))[0]
+                raise UserError(
+                    "the model must give finite numbers to be exported. Received: "
+                    f"{key} {value[row]} of {abbreviate(asked['text'][row])} ({name})"
+                )
         sample = Sample(name, signature, asked, outputs)
         if name == GRPC:
             write_grpc(folder, model_name, sample)
@@ -89,33 +81,17 @@ def write_samples(
             write_rest(folder, sample)
 
 
-def check_finite(name: str, text: np.ndarray, outputs: dict) -> None:
-    """Refuses outputs that are not finite, as NaN weights give."""
-    for key, value in outputs.items():
-        if value.dtype.kind != "f":
-            continue
-        for line, number in zip(text, value, strict=True):
-            if not math.isfinite(number):
-                raise UserError(
-                    "the model must give finite numbers to be exported. "
-                    f"Received: {key} {number} of {abbreviate(line)} ({name})"
-                )
-
-
-def round_floats(array: np.ndarray) -> np.ndarray:
-    return array.round(DECIMALS) if array.dtype.kind == "f" else array
-
-
 def write_rest(folder: pathlib.Path, sample: Sample) -> None:
     """Writes a sample as JSON, in row or column format."""
-    inputs, outputs = as_json(sample.inputs), as_json(sample.outputs)
+    request, answer = as_json(sample.inputs), as_json(sample.outputs)
     if sample.name == ROW:
         # A signature with one input takes bare values.
-        (rows,) = inputs.values()
+        (rows,) = request.values()
         request = {"instances": rows}
-        answer = {"predictions": rows_of(outputs)}
+        rows = zip(*answer.values(), strict=True)
+        answer = {"predictions": [dict(zip(answer, row, strict=True)) for row in rows]}
     else:
-        request, answer = {"inputs": inputs}, {"outputs": outputs}
+        request, answer = {"inputs": request}, {"outputs": answer}
     request = {"signature_name": sample.signature, **request}
     for suffix, content in ((".json", request), (".answer.json", answer)):
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -124,30 +100,25 @@ def write_rest(folder: pathlib.Path, sample: Sample) -> None:
 
 def as_json(tensors: dict[str, np.ndarray]) -> dict[str, list]:
     """Returns tensors `(B,)` as lists, strings decoded."""
-    columns = {}
-    for name, value in tensors.items():
-        if value.dtype == object:
-            columns[name] = [text.decode() for text in value]
-        elif value.dtype.kind == "f":
-            # Shows float32 0.6 as 0.6, not as 0.60000002.
-            columns[name] = [round(float(x), DECIMALS) for x in value]
-        else:
-            columns[name] = value.tolist()
-    return columns
 
+    def convert(value):
+        if isinstance(value, bytes):
+            return value.decode()
+        # Shows float32 0.6 as 0.6, not as 0.60000002.
+        return round(value, DECIMALS) if isinstance(value, float) else value
 
-def rows_of(columns: dict[str, list]) -> list[dict]:
-    return [
-        dict(zip(columns, row, strict=True))
-        for row in zip(*columns.values(), strict=True)
-    ]
+    return {name: [*map(convert, value.tolist())] for name, value in tensors.items()}
 
 
 def write_grpc(folder: pathlib.Path, model_name: str, sample: Sample) -> None:
     """Writes a sample as protobuf messages."""
     request = make_request(model_name, sample.signature, sample.inputs)
     response = PredictResponse()
-    add_tensors(response.outputs, sample.outputs)
+    rounded = {
+        name: value.round(DECIMALS) if value.dtype.kind == "f" else value
+        for name, value in sample.outputs.items()
+    }
+    add_tensors(response.outputs, rounded)
     stem = folder / sample.name
     stem.with_suffix(".pb").write_bytes(serialize(request))
     for suffix, message in ((".txt", request), (".answer.txt", response)):
@@ -156,18 +127,20 @@ def write_grpc(folder: pathlib.Path, model_name: str, sample: Sample) -> None:
 
 
 def read_samples(folder: pathlib.Path, signatures) -> Iterator[Sample]:
-    """Reads the samples of a version.
-
-    Args:
-        folder: `samples/` of the version.
-        signatures: `SignatureDef`s by name: JSON in row format does not name
-            the input.
-    """
-    for name in (ROW, COLUMNAR):
-        if name == COLUMNAR and "translate_options" not in signatures:
-            continue
-        yield read_rest(folder, name, signatures)
-    yield read_grpc(folder)
+    """Reads the samples in a folder; JSON needs the inputs of `signatures`."""
+    yield read_rest(folder, ROW, signatures)
+    if "translate_options" in signatures:
+        yield read_rest(folder, COLUMNAR, signatures)
+    request = PredictRequest.FromString((folder / f"{GRPC}.pb").read_bytes())
+    response = text_format.Parse(
+        (folder / f"{GRPC}.answer.txt").read_text(encoding="utf-8"), PredictResponse()
+    )
+    yield Sample(
+        GRPC,
+        request.model_spec.signature_name,
+        read_tensors(request.inputs),
+        read_tensors(response.outputs),
+    )
 
 
 def read_rest(folder: pathlib.Path, name: str, signatures) -> Sample:
@@ -176,9 +149,9 @@ def read_rest(folder: pathlib.Path, name: str, signatures) -> Sample:
         json.loads((folder / f"{name}{suffix}").read_text(encoding="utf-8"))
         for suffix in (".json", ".answer.json")
     )
-    signature = signatures[request["signature_name"]]
+    infos = signatures[request["signature_name"]].inputs
     if name == ROW:
-        (key,) = signature.inputs
+        (key,) = infos
         inputs = {key: request["instances"]}
         rows = answer["predictions"]
         outputs = {key: [row[key] for row in rows] for key in rows[0]}
@@ -186,14 +159,10 @@ def read_rest(folder: pathlib.Path, name: str, signatures) -> Sample:
         inputs, outputs = request["inputs"], answer["outputs"]
     # The server accepts these types only.
     inputs = {
-        key: value.astype(dtype_of(signature.inputs[key]))
+        key: value.astype(tf.as_dtype(infos[key].dtype).as_numpy_dtype)
         for key, value in from_json(inputs).items()
     }
     return Sample(name, request["signature_name"], inputs, from_json(outputs))
-
-
-def dtype_of(tensor_info) -> type:
-    return tf.as_dtype(tensor_info.dtype).as_numpy_dtype
 
 
 def from_json(columns: dict[str, list]) -> dict[str, np.ndarray]:
@@ -206,19 +175,6 @@ def from_json(columns: dict[str, list]) -> dict[str, np.ndarray]:
     }
 
 
-def read_grpc(folder: pathlib.Path) -> Sample:
-    request = PredictRequest.FromString((folder / f"{GRPC}.pb").read_bytes())
-    response = text_format.Parse(
-        (folder / f"{GRPC}.answer.txt").read_text(encoding="utf-8"), PredictResponse()
-    )
-    return Sample(
-        GRPC,
-        request.model_spec.signature_name,
-        read_tensors(request.inputs),
-        read_tensors(response.outputs),
-    )
-
-
 def describe_differences(
     expected: dict[str, np.ndarray], outputs: dict[str, np.ndarray]
 ) -> list[str]:
@@ -228,8 +184,7 @@ def describe_differences(
     is not finite always counts as a difference.
     """
     if set(expected) != set(outputs):
-        wanted, received = sorted(expected), sorted(outputs)
-        return [f"wanted outputs {wanted}, received {received}"]
+        return [f"wanted outputs {sorted(expected)}, received {sorted(outputs)}"]
     found = []
     for name, wanted in sorted(expected.items()):
         received = outputs[name]

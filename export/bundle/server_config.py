@@ -125,9 +125,7 @@ that server does.
 def choose_name(export_dir: pathlib.Path, given: str | None) -> str:
     """Returns the name of the model: the given one, or that of the folder.
 
-    Raises:
-        UserError: If the name is not valid in a URL, or if `models.config`
-            exists with another name.
+    It must be valid in a URL, and that of `models.config` if this exists.
     """
     name = given or export_dir.resolve().name
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
@@ -166,13 +164,7 @@ def server_release() -> str:
 def write_server_files(
     export_dir: pathlib.Path, name: str, signatures: Iterable[str]
 ) -> None:
-    """Writes the configuration files that do not exist yet.
-
-    Args:
-        export_dir: Folder to write into.
-        name: Name of the model.
-        signatures: Names of the exported signatures.
-    """
+    """Writes the configuration files that do not exist yet."""
     columnar = COLUMNAR if "translate_options" in signatures else ""
     texts = {
         "models.config": MODELS.format(name=name),

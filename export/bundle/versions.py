@@ -35,18 +35,15 @@ def new_version(
 ) -> Iterator[tuple[pathlib.Path, pathlib.Path]]:
     """Yields a temporary folder that becomes a version on success.
 
-    Temporary files of an export that was killed are removed first; a lock on
-    the folder ensures that no other export is running.
+    It yields the folder of the version, which does not exist yet, and the empty
+    temporary folder. A lock on the folder ensures that no other export is
+    running; what one that was killed has left is removed.
 
     Args:
         export_dir: Folder of the versions.
         file: Name of a file that identifies the format. All versions of a
             folder have one format, since a server reads all of them.
         version: Int, the folder's name; `None` takes the next number.
-
-    Yields:
-        The folder of the version, which does not exist yet, and the empty
-        temporary folder.
 
     Raises:
         UserError: If the version exists already, if the folder has versions of
@@ -92,11 +89,7 @@ def remove_left_over(export_dir: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def locked(folder: pathlib.Path) -> Iterator[None]:
-    """Locks an export for writing; the lock ends with the process.
-
-    Raises:
-        UserError: If another process holds the lock.
-    """
+    """Locks an export for writing; the lock ends with the process."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
@@ -114,15 +107,9 @@ def locked(folder: pathlib.Path) -> Iterator[None]:
 def find_version(
     export_dir: pathlib.Path, *files: str, version: int | None = None
 ) -> pathlib.Path:
-    """Returns the folder of a version.
+    """Returns the folder of a version, by default of the newest.
 
-    Args:
-        export_dir: Folder of the versions.
-        *files: Names of the files that identify the formats.
-        version: Int, the version; `None` selects the newest.
-
-    Raises:
-        UserError: If the version does not exist.
+    `files` are names of files that identify the formats that are wanted.
     """
     folders = {
         int(folder.name): folder

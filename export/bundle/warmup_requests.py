@@ -25,83 +25,51 @@ NUM_WORDS = 50
 FIRST_ORDINARY_ID = 4  # The ids of padding, EOS, unknown and BOS come first.
 
 
-def choose_words(tokenizer) -> dict[str, int]:
-    """Returns frequent words of sources with their numbers of tokens.
+def choose_words(tokenizer) -> list[str]:
+    """Returns frequent words of sources, of one token if there are such words.
 
-    SentencePiece orders its pieces as it learned them, the most frequent first.
-    Words of one token come first, and among these the words of three letters
-    or more. The words reveal no more of the training text than the tokenizer,
-    which is part of the SavedModel.
-
-    Args:
-        tokenizer: A `SubwordTokenizer`.
+    SentencePiece orders its pieces as it learned them, the most frequent first;
+    words of three letters or more come first here. The words reveal no more of
+    the training text than the tokenizer, which is part of the SavedModel.
     """
     ids = range(FIRST_ORDINARY_ID, min(tokenizer.source_vocabulary_size, 2000))
     pieces = tokenizer.source_id_to_piece(tf.constant([*ids])).numpy()
     texts = [piece.decode().replace("▁", " ").strip() for piece in pieces]
-    words = [*dict.fromkeys(text for text in texts if text.isalpha())]
-    # No word of letters: use any text.
-    words = words or ["."]
+    words = [*dict.fromkeys(text for text in texts if text.isalpha())] or ["."]
     lengths = tokenizer.tokenize(words).row_lengths().numpy() - 1
-    counts = dict(zip(words, lengths.tolist(), strict=True))
-    words.sort(key=lambda word: (counts[word], len(word) < 3))
-    return {word: counts[word] for word in words[:NUM_WORDS]}
+    short = [word for word, n in zip(words, lengths, strict=True) if n == 1]
+    return sorted(short or words, key=lambda word: len(word) < 3)[:NUM_WORDS]
 
 
-def make_sentences(words: dict[str, int], num_tokens: int, count: int) -> list[str]:
-    """Makes sentences of a given length.
-
-    Args:
-        words: Result of `choose_words`.
-        num_tokens: Int, tokens of a sentence with EOS. A sentence may be
-            shorter if the words do not fill it exactly.
-        count: Int, number of sentences; each begins with another word.
-    """
-    shortest = min(words.values())
-    sentences = []
-    for first in range(count):
-        sentence, room = [], num_tokens - 1
-        turn = itertools.islice(itertools.cycle(words), first % len(words), None)
-        while room >= shortest:
-            word = next(turn)
-            if words[word] <= room:
-                sentence.append(word)
-                room -= words[word]
-        sentences.append(" ".join(sentence))
-    return sentences
+def make_sentences(words: list[str], num_tokens: int, count: int) -> list[str]:
+    """Makes sentences of `num_tokens` tokens with EOS, for words of one token."""
+    starts = [first % len(words) for first in range(count)]
+    return [
+        " ".join(itertools.islice(itertools.cycle(words), i, i + num_tokens - 1))
+        for i in starts
+    ]
 
 
 def choose_sentences(samples: list[dict], tokenizer) -> list[str]:
-    """Returns the sources of the samples; if there are none, made ones.
-
-    Args:
-        samples: Result of `choose_samples`.
-        tokenizer: A `SubwordTokenizer`.
-    """
+    """Returns the sources of the samples; if there are none, made ones."""
     return [sample["source"] for sample in samples] or make_sentences(
         choose_words(tokenizer), SENTENCE_TOKENS, SAMPLE_SIZE
     )
 
 
-def make_inputs(signature, sentences: list[str], tokenizer, settings) -> dict:
-    """Makes the inputs of a signature, by their names.
+def make_inputs(signature, sentences: list[str], translator) -> dict:
+    """Makes the inputs of a `SignatureDef` for sentences: arrays by name.
 
-    Args:
-        signature: Its `SignatureDef`.
-        sentences: Strings, one for each example.
-        tokenizer: The `SubwordTokenizer`, for signatures that take ids.
-        settings: The `SearchSettings`, for signatures that take options.
-
-    Returns:
-        Arrays by name; an option has one value for each sentence.
+    An option has one value for each sentence, that of the translator's settings.
     """
+    settings = translator.settings
     text = np.array([sentence.encode() for sentence in sentences], object)
     values = {
         "text": text,
         "source": text,
         "target": text,
         "prefix": np.full(text.shape, b"", object),
-        "ids": tokenizer.tokenize(sentences).to_tensor().numpy(),
+        "ids": translator.tokenizer.tokenize(sentences).to_tensor().numpy(),
         "length_penalty": np.full(text.shape, settings.length_penalty, np.float32),
         "max_extra_length": np.full(text.shape, settings.max_extra_length, np.int32),
         "no_repeat_ngram": np.full(text.shape, 3, np.int32),
@@ -112,18 +80,13 @@ def make_inputs(signature, sentences: list[str], tokenizer, settings) -> dict:
 
 
 def make_requests(signatures, translator, model_name: str) -> Iterator:
-    """Yields the warm-up requests.
+    """Yields the warm-up requests for `SignatureDef`s by name.
 
     The first request of a signature is slow, because TensorFlow optimizes the
     graph. A new batch size or length costs little. So the default signature
     gets a request for each batch size, and each other signature one request.
     Signatures with an input without a batch axis get none: with
     --enable_batching the server refuses them and would not load the version.
-
-    Args:
-        signatures: `SignatureDef`s by name, of the SavedModel.
-        translator: The `Translator`.
-        model_name: The name that the server gives the model.
     """
     words = choose_words(translator.tokenizer)
     length = min(SENTENCE_TOKENS, translator.sequence_length)
@@ -132,12 +95,8 @@ def make_requests(signatures, translator, model_name: str) -> Iterator:
         if name in NOT_WARMED_UP or not can_batch:
             continue
         for size in WARMUP_BATCH_SIZES if name == "serving_default" else (1,):
-            inputs = make_inputs(
-                signature,
-                make_sentences(words, length, size),
-                translator.tokenizer,
-                translator.settings,
-            )
+            sentences = make_sentences(words, length, size)
+            inputs = make_inputs(signature, sentences, translator)
             yield make_request(model_name, name, inputs)
 
 

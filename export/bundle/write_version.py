@@ -15,10 +15,9 @@ from command_line.progress import show_progress
 from command_line.text_files import write_json
 from export.bundle import file_layout
 from export.bundle.graph_inspection import read_meta_graph, served_signatures
-from export.bundle.model_loading import read_arguments
+from export.bundle.model_loading import choose_samples, read_arguments, read_notes
 from export.bundle.sample_requests import write_samples
 from export.bundle.server_config import write_server_files
-from export.bundle.training_metadata import choose_samples, read_notes
 from export.bundle.versions import new_version
 from export.bundle.warmup_requests import (
     choose_sentences,
@@ -29,7 +28,6 @@ from export.bundle.warmup_requests import (
 from export.model.translator import Translator
 
 PACKAGES = ("keras", "tensorflow", "tensorflow-text", "tensorflow-serving-api")
-MEMORY_BOUND_ROWS = 1000  # Batch size of the reported memory bound.
 
 
 def write_version(
@@ -51,13 +49,6 @@ def write_version(
         version: Int, the folder's name; `None` takes the next number.
         samples: Path of a text file with sentences for the samples; `None`
             uses the samples that the run recorded, or generates sentences.
-
-    Returns:
-        The folder of the version.
-
-    Raises:
-        UserError: If the version exists already, if another export writes into
-            the same folder, or if an output of the model is not finite.
     """
     notes = read_notes(run_dirs[0])
     chosen = choose_samples(notes, samples)
@@ -83,25 +74,16 @@ def write_version(
 def write_warmup_and_samples(
     translator: Translator, folder: pathlib.Path, model_name: str, samples: list[dict]
 ) -> None:
-    """Writes the warm-up requests and the samples of a SavedModel.
-
-    Args:
-        translator: The exported `Translator`.
-        folder: Folder of the SavedModel.
-        model_name: The name of the model on the server.
-        samples: Result of `choose_samples`.
-    """
+    """Writes the warm-up requests and the samples of a SavedModel."""
     signatures = served_signatures(read_meta_graph(folder))
     (folder / file_layout.SAMPLES).mkdir(parents=True)
     requests = make_requests(signatures, translator, model_name)
     write_warmup(folder / file_layout.WARMUP, requests)
-    sentences = choose_sentences(samples, translator.tokenizer)
     if any("reference" in sample for sample in samples):
         write_json(folder / file_layout.REFERENCE_TRANSLATIONS, samples)
+    sentences = choose_sentences(samples, translator.tokenizer)
     inputs = {
-        name: make_inputs(
-            signatures[name], sentences, translator.tokenizer, translator.settings
-        )
+        name: make_inputs(signatures[name], sentences, translator)
         for name in ("serving_default", "translate_options")
         if name in signatures
     }
@@ -126,10 +108,6 @@ def describe_bundle(
         },
         "settings": dataclasses.asdict(translator.settings),
         "precision": translator.precision,
-        "memory_bound": {
-            "rows": MEMORY_BOUND_ROWS,
-            "bytes": translator.memory_bound(MEMORY_BOUND_ROWS),
-        },
         "run": read_arguments(run_dir),
         "averaged": averaged_checkpoints(run_dir / "model.keras"),
         "validation": None,
@@ -139,14 +117,10 @@ def describe_bundle(
 
 
 def averaged_checkpoints(path: pathlib.Path) -> dict | None:
-    """Returns the note about the averaged checkpoints, or `None`.
-
-    `train` writes them into the comment of a `.keras` file. Other comments are
-    ignored.
-    """
+    """Returns what `train` noted in the comment of a `.keras` file, or `None`."""
     with zipfile.ZipFile(path) as file:
         try:
             noted = json.loads(file.comment)
-        except ValueError:
+        except ValueError:  # A comment of somebody else.
             return None
     return noted if isinstance(noted, dict) else None

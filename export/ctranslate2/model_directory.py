@@ -35,11 +35,7 @@ UNUSED = "unused "  # Pieces contain no space.
 
 
 def import_libraries():
-    """Returns the modules `ctranslate2` and `sentencepiece`.
-
-    Raises:
-        UserError: If one is not installed.
-    """
+    """Returns the modules `ctranslate2` and `sentencepiece`."""
     try:
         import ctranslate2
         import sentencepiece
@@ -71,19 +67,15 @@ def write_ctranslate2(
         export_dir: Folder of the versions.
         version: Int, the folder's name; `None` takes the next number.
 
-    Returns:
-        The folder of the version.
-
     Raises:
-        UserError: If CTranslate2 is not installed or does not support the
-            model, or if the version exists, or versions of another format.
+        UserError: If CTranslate2 is not installed or does not support the model.
     """
     _, sentencepiece = import_libraries()
-    mixer = transformer.architecture.decoder_mixer
-    if mixer != "attention":
+    architecture = transformer.architecture
+    if architecture.decoder_mixer != "attention":
         raise UserError(
-            "--format must be saved_model for a decoder without "
-            f"self-attention, which CTranslate2 lacks. Received: {mixer}"
+            "--format must be saved_model for a decoder without self-attention, "
+            f"which CTranslate2 lacks. Received: {architecture.decoder_mixer}"
         )
     if parts := transformer.custom_parts():
         raise UserError(
@@ -96,11 +88,10 @@ def write_ctranslate2(
             "--format must be saved_model for a model that `quantize` has "
             "changed. Received: --format ctranslate2"
         )
-    activation = transformer.architecture.activation
-    if activation not in ACTIVATIONS:
+    if architecture.activation not in ACTIVATIONS:
         raise UserError(
             f"activation must be one of {', '.join(ACTIVATIONS)} in a model "
-            f"for CTranslate2. Received: {activation}"
+            f"for CTranslate2. Received: {architecture.activation}"
         )
     source, target = protos[0], protos[1] or protos[0]
     vocabularies = [
@@ -113,13 +104,22 @@ def write_ctranslate2(
             (target, transformer.embedding),
         )
     ]
-    search = search_settings(transformer, settings)
     pieces = vocabularies[1]
-    search["forbidden"] = [
-        *(pieces[PADDING_ID], pieces[BOS_ID]),
-        *(piece for piece in pieces if piece.startswith(UNUSED)),
-    ]
-    length = search["max_target_length"]
+    length = transformer.sequence_length
+    search = {
+        "beam_size": settings.beam_size,
+        "length_penalty": settings.length_penalty,
+        "penalty_offset": settings.penalty_offset,
+        "max_extra_length": settings.max_extra_length,
+        "max_source_length": length,
+        "forbidden": [
+            *(pieces[PADDING_ID], pieces[BOS_ID]),
+            *(piece for piece in pieces if piece.startswith(UNUSED)),
+        ],
+    }
+    if architecture.positions == "sine":
+        length += settings.max_extra_length
+    search["max_target_length"] = length
     spec = make_spec(transformer, vocabularies, length)
 
     with new_version(export_dir, CTRANSLATE2_MODEL, version) as (folder, part):
@@ -137,21 +137,6 @@ def list_pieces(tokenizer, size: int) -> list[str]:
     """Returns the subwords of the ids 0 to `size - 1`."""
     pieces = [tokenizer.id_to_piece(i) for i in range(len(tokenizer))]
     return pieces + [f"{UNUSED}{i}" for i in range(len(pieces), size)]
-
-
-def search_settings(transformer: Transformer, settings: SearchSettings) -> dict:
-    """Returns the settings that `translate.runtime.ctranslate2` reads, for JSON."""
-    target_length = transformer.sequence_length
-    if transformer.architecture.positions == "sine":
-        target_length += settings.max_extra_length
-    return {
-        "beam_size": settings.beam_size,
-        "length_penalty": settings.length_penalty,
-        "penalty_offset": settings.penalty_offset,
-        "max_extra_length": settings.max_extra_length,
-        "max_source_length": transformer.sequence_length,
-        "max_target_length": target_length,
-    }
 
 
 def read_tokenizers(folder: pathlib.Path) -> list[bytes]:

@@ -4,6 +4,8 @@ CTranslate2's `TransformerSpec` holds transposed kernels, one kernel for
 queries, keys and values of self-attention, and a table of position vectors.
 """
 
+import itertools
+
 import keras
 import numpy as np
 
@@ -15,13 +17,8 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 def make_spec(transformer: Transformer, vocabularies: list[list[str]], length: int):
     """Returns the specification with the weights of a model.
 
-    Args:
-        transformer: A built `Transformer`.
-        vocabularies: Lists of the subword of each id, of sources and targets.
-        length: Int, number of positions.
-
-    Returns:
-        `ctranslate2.specs.TransformerSpec`.
+    `vocabularies` are the subwords of sources and of targets; `length` is the
+    number of positions.
     """
     import ctranslate2  # Optional, so not before it is needed.
 
@@ -45,13 +42,13 @@ def make_spec(transformer: Transformer, vocabularies: list[list[str]], length: i
     spec.register_target_vocabulary(targets)
     fill_embeddings(spec, transformer, length)
     for part, layer in zip(spec.encoder.layer, transformer.encoder.layers, strict=True):
-        fill_self_attention(part.self_attention, layer.attention)
+        fill_attention(part.self_attention, layer.attention, 3)
         fill_norm(part.self_attention, layer.attention_residual)
         fill_feed_forward(part.ffn, layer)
     for part, layer in zip(spec.decoder.layer, transformer.decoder.layers, strict=True):
-        fill_self_attention(part.self_attention, layer.self_attention)
+        fill_attention(part.self_attention, layer.self_attention, 3)
         fill_norm(part.self_attention, layer.self_attention_residual)
-        fill_memory_attention(part.attention, layer.memory_attention)
+        fill_attention(part.attention, layer.memory_attention, 1, 2)
         fill_norm(part.attention, layer.memory_attention_residual)
         fill_feed_forward(part.ffn, layer)
     last = transformer.decoder.layers[-1].feed_forward_residual
@@ -70,7 +67,7 @@ def fill_embeddings(spec, transformer, length):
         part.position_encodings.encodings = positions
         part.scale_embeddings = transformer.architecture.scale_embedding
         if transformer.architecture.norm == "pre":
-            fill_normalization(part.layer_norm, stack.normalization)
+            fill_norm(part, stack)
     # The matrix is used two or three times; the file holds it once.
     table = to_numpy(transformer.embedding.embeddings)
     spec.decoder.embeddings.weight = table
@@ -87,18 +84,11 @@ def fill_embeddings(spec, transformer, length):
         spec.decoder.projection.bias = to_numpy(output.bias)
 
 
-def fill_self_attention(spec, attention):
-    *into, output = project(attention)
-    fill_linear(spec.linear[0], *into)
-    fill_linear(spec.linear[1], output)
-    spec.queries_scale = attention.key_dim**-0.5
-
-
-def fill_memory_attention(spec, attention):
-    queries, keys, values, output = project(attention)
-    fill_linear(spec.linear[0], queries)
-    fill_linear(spec.linear[1], keys, values)
-    fill_linear(spec.linear[2], output)
+def fill_attention(spec, attention, *counts):
+    """Fills in an attention whose first linear maps join so many of q, k and v."""
+    maps = iter(project(attention))
+    for linear, count in zip(spec.linear, (*counts, 1), strict=True):
+        fill_linear(linear, *itertools.islice(maps, count))
     spec.queries_scale = attention.key_dim**-0.5
 
 
@@ -111,9 +101,7 @@ def fill_linear(spec, *maps):
 
 
 def project(attention):
-    """Returns the maps of queries, keys, values and output.
-
-    Each is a pair of its transposed kernel and its bias, or `None`.
+    """Yields pairs of a transposed kernel and its bias or `None`: q, k, v, output.
 
     In CTranslate2 all heads have one width. With `d_k ≠ d_v` the narrower ones
     are padded with zeros, which change neither products nor sums.
@@ -130,18 +118,16 @@ def project(attention):
     def bias_of(projection):
         return to_numpy(projection.bias) if projection.use_bias else None
 
-    def widen_both(projection):
+    for projection in (
+        attention.query_projection,
+        attention.key_projection,
+        attention.value_projection,
+    ):
         bias = bias_of(projection)
         bias = bias if bias is None else widen(bias[None])[0]
-        return widen(to_numpy(projection.kernel)).T, bias
-
+        yield widen(to_numpy(projection.kernel)).T, bias
     output = attention.output_projection
-    return (
-        widen_both(attention.query_projection),
-        widen_both(attention.key_projection),
-        widen_both(attention.value_projection),
-        (widen(to_numpy(output.kernel).T), bias_of(output)),
-    )
+    yield widen(to_numpy(output.kernel).T), bias_of(output)
 
 
 def fill_feed_forward(spec, layer):
@@ -153,13 +139,10 @@ def fill_feed_forward(spec, layer):
     fill_norm(spec, layer.feed_forward_residual)
 
 
-def fill_norm(spec, residual):
-    fill_normalization(spec.layer_norm, residual.normalization)
-
-
-def fill_normalization(spec, normalization):
-    spec.gamma = to_numpy(normalization.gamma)
-    spec.beta = to_numpy(normalization.beta)
+def fill_norm(spec, owner):
+    """Fills in the normalization of a residual connection or of a stack."""
+    spec.layer_norm.gamma = to_numpy(owner.normalization.gamma)
+    spec.layer_norm.beta = to_numpy(owner.normalization.beta)
 
 
 def to_numpy(tensor):

@@ -22,29 +22,21 @@ from keras_transformer import Transformer
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.tensorflow.graph_transformer import is_supported
 from keras_transformer.search.tensorflow.layers import (
-    add_and_norm,
     apply_linear,
     embed,
-    feed_forward,
-    finish_stack,
-    normalize_input,
+    encode_positions,
+    recur,
+    run_decoder_step,
+    run_encoder,
 )
 
 
 def make_encoder(transformer: Transformer, max_length: int, precision: str) -> Callable:
     """Returns a function from source ids to the memory of each decoder layer.
 
-    Its input is `ids`, int32 `(S,)`. Its outputs are `memory_keys_0`,
-    `(H, S, d_k)`, divided by `sqrt(d_k)`, `memory_values_0`, `(H, S, d_v)`, and
-    so on.
-
-    Args:
-        transformer: A built `Transformer`.
-        max_length: Int, the maximum of `S`.
-        precision: As in `convert`.
-
-    Raises:
-        UserError: If a subclass computes something else.
+    Its input is `ids`, int32 `(S,)`, `S` at most `max_length`. Its outputs are
+    `memory_keys_0`, `(H, S, d_k)`, divided by `sqrt(d_k)`, `memory_values_0`,
+    `(H, S, d_v)`, and so on. A subclass that computes something else is refused.
     """
     if not is_supported(transformer):
         raise UserError(
@@ -62,15 +54,11 @@ def make_encoder(transformer: Transformer, max_length: int, precision: str) -> C
         # Not `tf.range`: the fast kernels need shapes that nothing computes.
         count = tf.cumsum(tf.minimum(ids + 1, 1))
         x += tf.gather(positions, count - 1)
-        for layer in transformer.encoder.layers:
-            y = normalize_input(layer.attention_residual, x)
-            memory = project(layer.attention, y)
-            y, _ = attend(layer.attention, y, *memory)
-            x = add_and_norm(layer.attention_residual, x, y)
-            y = normalize_input(layer.feed_forward_residual, x)
-            y = feed_forward(layer.feed_forward, y)
-            x = add_and_norm(layer.feed_forward_residual, x, y)
-        x = finish_stack(transformer.encoder, x)
+        x = run_encoder(
+            transformer.encoder,
+            x,
+            lambda layer, x: attend(layer, x, *project(layer, x))[0],
+        )
         outputs = {}
         for i, layer in enumerate(transformer.decoder.layers):
             keys, values = project(layer.memory_attention, x)
@@ -109,13 +97,8 @@ def make_step(
             head or the mean over the heads.
         keys_0, values_0: `(H, K, d)`, the new entries; or the new `state_0`.
 
-    Args:
-        transformer: A built `Transformer`, see `make_encoder`.
-        max_length: Int, the maximum number of positions.
-        num_candidates: Int, `C`.
-        forbidden_ids: The tokens that are no candidates.
-        settings: Settings with the layer and the head of `attention`.
-        precision: As in `convert`.
+    There are `max_length` positions at most. `forbidden_ids` are no candidates,
+    and `settings` have the layer and the head of `attention`.
     """
     layers = transformer.decoder.layers
     align_layer = align_layer_of(transformer, settings.align_layer)
@@ -129,22 +112,27 @@ def make_step(
         x = look_up(transformer.embedding, inputs["ids"], precision)
         x += tf.gather(positions, inputs["position"])
         outputs = {}
-        for i, layer in enumerate(layers):
-            y = normalize_input(layer.self_attention_residual, x)
-            mix = recur if layer.mixer == "ssru" else self_attend
-            y, new = mix(layer, y, i, inputs)
-            outputs.update(new)
-            x = add_and_norm(layer.self_attention_residual, x, y)
-            y = normalize_input(layer.memory_attention_residual, x)
-            memory = (inputs[f"memory_keys_{i}"], inputs[f"memory_values_{i}"])
-            y, weights = attend(layer.memory_attention, y, *memory)
+
+        def self_attend(i, x):
+            layer = layers[i]
+            if layer.mixer == "ssru":
+                y, state = recur(layer.recurrence, x, inputs[f"state_{i}"])
+                outputs[f"state_{i}"] = state
+                return y
+            keys, values = new = project(layer.self_attention, x)
+            outputs.update({f"keys_{i}": keys, f"values_{i}": values})
+            old = inputs[f"keys_{i}"], inputs[f"values_{i}"]
+            every = [tf.concat(pair, axis=1) for pair in zip(new, old, strict=True)]
+            return attend(layer.self_attention, x, *every, inputs["mask"])[0]
+
+        def attend_to_memory(i, x):
+            memory = inputs[f"memory_keys_{i}"], inputs[f"memory_values_{i}"]
+            y, weights = attend(layers[i].memory_attention, x, *memory)
             if i == align_layer:
                 outputs["attention"] = choose_head(weights, settings, axis=0)
-            x = add_and_norm(layer.memory_attention_residual, x, y)
-            y = normalize_input(layer.feed_forward_residual, x)
-            y = feed_forward(layer.feed_forward, y)
-            x = add_and_norm(layer.feed_forward_residual, x, y)
-        x = finish_stack(transformer.decoder, x)
+            return y
+
+        x = run_decoder_step(transformer.decoder, x, self_attend, attend_to_memory)
         logits = tf.cast(transformer.compute_logits(x), tf.float32)
         best, candidates = top_k(logits + penalties, num_candidates)
         # `log_softmax` of the best ones. The softmax of the highest logit is 1
@@ -180,9 +168,8 @@ def step_inputs(transformer: Transformer) -> dict[str, tf.TensorSpec]:
         specs[name] = tf.TensorSpec(shape, tf.float32, name)
 
     def add_pair(prefix, i, layer):
-        value_dim = layer.value_dim or layer.key_dim
-        for name, size in (("keys", layer.key_dim), ("values", value_dim)):
-            add(f"{prefix}{name}_{i}", layer.num_heads, None, size)
+        add(f"{prefix}keys_{i}", layer.num_heads, None, layer.key_dim)
+        add(f"{prefix}values_{i}", layer.num_heads, None, layer.value_width)
 
     for i, layer in enumerate(transformer.decoder.layers):
         if layer.mixer == "ssru":
@@ -192,13 +179,6 @@ def step_inputs(transformer: Transformer) -> dict[str, tf.TensorSpec]:
             add_pair("", i, layer.self_attention)
         add_pair("memory_", i, layer.memory_attention)
     return specs
-
-
-def encode_positions(transformer: Transformer, count: int) -> tf.Tensor:
-    """Returns the encodings of the first positions, `(count, D)`."""
-    width = transformer.architecture.hidden_dim
-    encodings = transformer.position_encoding(tf.zeros([1, count, width]))
-    return tf.cast(encodings[0], tf.float32)
 
 
 def look_up(layer, ids, precision):
@@ -232,48 +212,14 @@ def project(layer, x):
     return keys * layer.key_dim**-0.5, values
 
 
-def attend(layer, x, keys, values):
+def attend(layer, x, keys, values, mask=None):
     """Computes attention (equation 1) of `(T, D)` to all keys `(H, S, d)`.
 
-    Returns:
-        The output, `(T, D)`, and the weights, `(H, T, S)`.
+    Returns the output, `(T, D)`, and the weights, `(H, T, S)`.
     """
     queries = split_heads(layer, apply_linear(layer.query_projection, x))
-    weights = tf.nn.softmax(tf.matmul(queries, keys, transpose_b=True))
-    return combine(layer, tf.matmul(weights, values)), weights
-
-
-def combine(layer, heads):
-    """Concatenates heads `(H, T, d)`, and projects them to `(T, D)`."""
-    heads = tf.transpose(heads, [1, 0, 2])
-    width = layer.num_heads * heads.shape[-1]
-    heads = tf.reshape(heads, [-1, width])
-    return apply_linear(layer.output_projection, heads)
-
-
-def self_attend(layer, x, i, inputs):
-    """Attends to the new position and to the cache.
-
-    Returns:
-        The output, `(K, D)`, and a dict of the new keys and values.
-    """
-    attention = layer.self_attention
-    queries = apply_linear(attention.query_projection, x)
-    queries = split_heads(attention, queries)
-    keys, values = project(attention, x)
-    every_key, every_value = (
-        tf.concat([new, inputs[f"{name}_{i}"]], axis=1)
-        for name, new in (("keys", keys), ("values", values))
-    )
-    logits = tf.matmul(queries, every_key, transpose_b=True)
-    weights = tf.nn.softmax(logits + inputs["mask"])
-    y = combine(attention, tf.matmul(weights, every_value))
-    return y, {f"keys_{i}": keys, f"values_{i}": values}
-
-
-def recur(layer, x, i, inputs):
-    """Computes a step of the `SSRU`: the output and a dict of the state."""
-    kept = tf.sigmoid(apply_linear(layer.recurrence.forget, x))
-    new = apply_linear(layer.recurrence.update, x)
-    state = kept * inputs[f"state_{i}"] + (1 - kept) * new
-    return tf.nn.relu(state), {f"state_{i}": state}
+    logits = tf.matmul(queries, keys, transpose_b=True)
+    weights = tf.nn.softmax(logits if mask is None else logits + mask)
+    heads = tf.transpose(tf.matmul(weights, values), [1, 0, 2])
+    heads = tf.reshape(heads, [-1, layer.num_heads * layer.value_width])
+    return apply_linear(layer.output_projection, heads), weights

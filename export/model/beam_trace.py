@@ -3,12 +3,16 @@
 Axes: `B` sentences, `K` beams, `C = 2 K` candidates, `L` the longest limit.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from keras_transformer.masks import EOS_ID
+from keras_transformer.search.beam_search import pad_missing
+from keras_transformer.search.options import SearchOptions, length_penalty_of
 from keras_transformer.search.tensorflow import search_loop
-from keras_transformer.search.tensorflow.candidates import rank_candidates
+from keras_transformer.search.tensorflow.candidates import find_continuations
 
 
 class BeamTrace(NamedTuple):
@@ -29,18 +33,12 @@ class BeamTrace(NamedTuple):
 
 
 def trace_beam_search(model, options, max_lengths):
-    """Runs the steps of `run_search_loop` and records their candidates.
+    """Runs the steps of `run_search_loop`, whose arguments these are.
 
     Every sentence stays in the batch to the end.
 
-    Args:
-        model: As in `run_search_loop`.
-        options: `SearchOptions`.
-        max_lengths: Int32 tensor `(B,)`.
-
     Returns:
         `Hypotheses`, equal to those of `run_search_loop`, and the `BeamTrace`.
-
     """
     sentences = search_loop.describe_sentences(options, max_lengths)
     active, finished = search_loop.initial_hypotheses(options, sentences)
@@ -60,11 +58,14 @@ def trace_beam_search(model, options, max_lengths):
         logits, buffers = model.step(
             tf.reshape(active.last_ids, [-1]), index, buffers, constants
         )
-        candidates = rank_candidates(
+        candidates = find_continuations(
             logits, active, index, step_tensors, options, shape[2]
         )
-        step = describe_step(candidates, places, options)
-        trace = record_step(trace, index, step)
+        trace = tf.nest.map_structure(
+            lambda x, new: tf.tensor_scatter_nd_update(x, [[index]], new[None]),
+            trace,
+            describe_step(candidates, places, options),
+        )
         count = options.num_candidates
         candidates = tf.nest.map_structure(lambda x: x[:, :count], candidates)
         active, finished, places, _ = search_loop.update_hypotheses(
@@ -80,7 +81,12 @@ def trace_beam_search(model, options, max_lengths):
         finished,
         tf.zeros_like(active.last_ids),
         buffers,
-        empty_trace(shape, options),
+        BeamTrace(
+            tf.fill(shape, -1),
+            tf.fill(shape, options.padding_id),
+            tf.fill(shape, search_loop.IMPOSSIBLE),
+            tf.fill(shape, False),
+        ),
     )
     _, _, finished, _, _, trace = tf.while_loop(
         is_running,
@@ -89,36 +95,47 @@ def trace_beam_search(model, options, max_lengths):
         shape_invariants=search_loop.shapes_of(variables),
     )
     trace = [tf.transpose(x, [1, 0, 2]) for x in trace]
-    return search_loop.to_hypotheses(finished, options), BeamTrace(*trace)
-
-
-def empty_trace(shape, options) -> BeamTrace:
-    """Returns a trace without candidates, its tensors of a shape."""
-    return BeamTrace(
-        tf.fill(shape, -1),
-        tf.fill(shape, options.padding_id),
-        tf.fill(shape, search_loop.IMPOSSIBLE),
-        tf.fill(shape, False),
-    )
-
-
-def record_step(trace, index, step) -> BeamTrace:
-    """Writes one step into a trace."""
-    return tf.nest.map_structure(
-        lambda x, new: tf.tensor_scatter_nd_update(x, [[index]], new[None]), trace, step
-    )
+    return pad_missing(finished, options), BeamTrace(*trace)
 
 
 def describe_step(candidates, places, options) -> BeamTrace:
     """Returns one step of a trace, its tensors `(B, C)`."""
     is_filled = candidates.log_probabilities > search_loop.IMPOSSIBLE
-    ended = candidates.ids == options.eos_id
+    ended = candidates.last_ids == options.eos_id
     before = tf.cumsum(tf.cast(~ended, tf.int32), axis=1, exclusive=True)
     is_seen = tf.range(tf.shape(ended)[1]) < options.num_candidates
     parents = tf.gather(places, candidates.parents, batch_dims=1)
     return BeamTrace(
         tf.where(is_filled, parents, -1),
-        tf.where(is_filled, candidates.ids, options.padding_id),
+        tf.where(is_filled, candidates.last_ids, options.padding_id),
         candidates.log_probabilities,
         is_filled & is_seen & (ended | (before < options.beam_size)),
     )
+
+
+def describe_trace(
+    trace: BeamTrace, empty: tf.Tensor, options: SearchOptions, pieces: Callable
+) -> dict[str, tf.Tensor]:
+    """Returns the outputs of `explain_beam`, cut after the last step.
+
+    Texts that are `empty`, `(B,)`, have no candidates; `pieces` returns the
+    subwords of ids. What ends at a step has its log-probability divided by the
+    step's penalty.
+    """
+    is_filled = (trace.parents >= 0) & ~empty[:, None, None]
+    running = tf.reduce_any(is_filled, axis=2)  # (B, L)
+    # The longest search fills all its steps.
+    steps = tf.reduce_sum(tf.cast(tf.reduce_any(running, axis=0), tf.int32))
+    is_filled, running = is_filled[:, :steps], running[:, :steps]
+    parents, ids, log_probabilities, kept = (x[:, :steps] for x in trace)
+    penalties = length_penalty_of(
+        tf.range(steps) + 1, options.length_penalty, options.penalty_offset
+    )
+    return {
+        "tokens": tf.where(is_filled, pieces(ids), ""),
+        "parents": tf.where(is_filled, parents, -1),
+        "log_probabilities": tf.where(is_filled, log_probabilities, 0.0),
+        "kept": is_filled & kept,
+        "ended": is_filled & (ids == EOS_ID),
+        "penalties": tf.where(running, penalties, 0.0),
+    }

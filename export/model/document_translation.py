@@ -38,15 +38,10 @@ def translate_documents(
         limit: Int, maximum tokens of a sentence that is not split.
         is_too_long: Function from strings `(N,)` to bools `(N,)`: which have
             more tokens.
-        translate: Function from strings `(N,)` to the outputs of
-            `Translator.translate`.
+        translate: `Translator.translate`, whose outputs are returned; the score
+            is the mean of the sentences', or 0.
         doubts: Names of the bool outputs, which are True for a document if
             they are for any of its sentences.
-
-    Returns:
-        Dict of `"translation"`, string `(B,)`; `"score"`, float32 `(B,)`, the
-        mean over its sentences, or 0; and the doubts, bool `(B,)`. A document
-        that was cut at `MAX_DOCUMENT` bytes is also `"truncated"`.
     """
     text, was_cut = cut_bytes(text, MAX_DOCUMENT)
     count = tf.shape(text)[0]

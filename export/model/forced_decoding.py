@@ -5,14 +5,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from export.model.explanation_outputs import no_scores, stack_scores
-from export.model.request_splitting import (
-    MAX_NUMBERS,
-    in_chunks,
-    product_of,
-    within_budget,
-)
-from export.model.request_validation import with_equal_rows
+from export.model.request_splitting import MAX_NUMBERS, in_chunks
+from export.model.request_validation import with_equal_rows, within_budget
 from export.model.search import SearchSettings, count_tokens
 from export.model.tokenized_model import TextModel
 from keras_transformer import Transformer
@@ -38,11 +32,7 @@ class ForcedOutputs(NamedTuple):
 
 
 def align_layer_of(transformer: Transformer, layer: int | None) -> int:
-    """Returns the index of `SearchSettings.align_layer`, 0 or more.
-
-    Raises:
-        ValueError: If the layer does not exist.
-    """
+    """Returns the index of `SearchSettings.align_layer`, 0 or more."""
     layers = transformer.architecture.num_decoder_layers
     if layer is None:
         layer = transformer.architecture.alignment_layer
@@ -55,11 +45,7 @@ def align_layer_of(transformer: Transformer, layer: int | None) -> int:
 
 
 def check_align_head(transformer: Transformer, head: int | None) -> None:
-    """Refuses a head that does not exist.
-
-    Raises:
-        ValueError: If `SearchSettings.align_head` is out of range.
-    """
+    """Refuses a `SearchSettings.align_head` that does not exist."""
     heads = transformer.architecture.num_heads
     if head is not None and not 0 <= head < heads:
         raise ValueError(
@@ -72,10 +58,6 @@ class ForcedDecoder:
     """Runs Transformers on pairs with given targets (teacher forcing).
 
     Of an ensemble, probabilities and alignments are means over its models.
-
-    Args:
-        model: The `TextModel`.
-        settings: Settings with the length penalty and the alignment layer.
 
     Raises:
         ValueError: If the layer `settings.align_layer` or its head
@@ -93,19 +75,9 @@ class ForcedDecoder:
         ]
 
     def score(self, source, target) -> dict[str, tf.Tensor]:
-        """Scores given translations.
+        """Scores translations, `target`, of `source`.
 
-        Args:
-            source: String tensor `(B,)`.
-            target: String tensor `(B,)`, its translations.
-
-        Returns:
-            Dict of `"log_probability"`, float32 `(B,)`, of the target with EOS;
-            `"token_log_probabilities"`, float32 `(B, T)`, of each token;
-            `"score"`, float32 `(B,)`, the log-probability divided by the
-            length penalty; `"tokens"`, string `(B, T)`, the subwords; and
-            `"truncated"`, bool `(B,)`: whether source or target was cut at the
-            model's limit. After EOS come zeros and `""`.
+        After EOS come zeros and `""`.
         """
         pairs = self._read(source, target)
         lengths = [count_tokens(pairs.source_ids), count_tokens(pairs.labels)]
@@ -138,23 +110,20 @@ class ForcedDecoder:
     def align(self, source, target) -> dict[str, tf.Tensor]:
         """Aligns each token of the target with tokens of the source.
 
-        Args:
-            source: String tensor `(B,)`.
-            target: String tensor `(B,)`, its translations.
-
-        Returns:
-            Dict of `"attention"`, float32 `(B, T, S)`, that of the settings'
-            head of a layer, or the mean over its heads, as the decoder
-            predicts each target token;
-            `"alignment"`, int32 `(B, T)`, its largest position, -1 after the
-            target's end; `"source_tokens"`, string `(B, S)`, and
-            `"target_tokens"`, string `(B, T)`, the subwords; and `"truncated"`,
-            bool `(B,)`: whether source or target was cut at the model's limit.
+        The attention is that of the settings' head of a layer, or the mean over
+        its heads, as the decoder predicts each target token; the alignment is
+        its largest position, -1 after the target's end.
         """
         pairs = self._read_few(source, target, with_logits=False)
+        found = self._run(pairs.source_ids, pairs.labels)
+        # The attention to the source of each model, (B, H, T, S).
+        attention = [
+            outputs.decoder_scores[layer][1]
+            for layer, outputs in zip(self._align_layers, found, strict=True)
+        ]
         attention = mean(
             choose_head(tf.cast(of_model, tf.float32), self._settings)
-            for of_model in self._run_attention(pairs)
+            for of_model in attention
         )
         real = padding_mask(pairs.labels)
         attention = tf.where(real[:, :, None], attention, 0.0)
@@ -175,21 +144,7 @@ class ForcedDecoder:
         token `i` as key `i + 1`. For a decoder with a recurrence instead of
         self-attention, these weights are zeros.
 
-        Args:
-            source: String tensor `(B,)`.
-            target: String tensor `(B,)`, its translations.
-
-        Returns:
-            Dict of the attention weights, float32, `N` the layers of either
-            stack: `"encoder_attention"`, `(B, N, H, S, S)`,
-            `"decoder_attention"`, `(B, N, H, T, T)`, and
-            `"encoder_decoder_attention"`, `(B, N, H, T, S)`; of
-            `"source_tokens"`, string `(B, S)`, and `"target_tokens"`, string
-            `(B, T)`, the subwords; of `"token_log_probabilities"`, float32 `(B,
-            T)`; of `"score"`, float32 `(B,)`, the log-probability of the whole
-            target over its length penalty; and of `"truncated"`, bool `(B,)`:
-            whether source or target was cut at the model's limit. After a
-            text's end come zeros and `""`.
+        After a text's end come zeros and `""`.
         """
         pairs = self._read_few(source, target)
         (outputs,) = self._run(pairs.source_ids, pairs.labels)
@@ -221,12 +176,7 @@ class ForcedDecoder:
         return tf.reduce_sum(log_probabilities, axis=1) / penalty
 
     def _log_probabilities(self, labels, all_outputs):
-        """Returns the log-probabilities of labels, `(B, T)`, 0 for padding.
-
-        Args:
-            labels: Int32 tensor `(B, T)`.
-            all_outputs: The `ForcedOutputs` of each model.
-        """
+        """Returns the log-probabilities of labels, `(B, T)`, 0 for padding."""
         found = []
         for transformer, outputs in zip(
             self._model.transformers, all_outputs, strict=True
@@ -240,17 +190,6 @@ class ForcedDecoder:
         log_probabilities = total - math.log(len(found))
         return tf.where(padding_mask(labels), log_probabilities, 0.0)
 
-    def _run_attention(self, pairs):
-        """Returns the attention to the source of each model, `(B, H, T, S)`."""
-        return [
-            outputs.decoder_scores[layer][1]
-            for layer, outputs in zip(
-                self._align_layers,
-                self._run(pairs.source_ids, pairs.labels),
-                strict=True,
-            )
-        ]
-
     def _read(self, source, target) -> Pairs:
         source, target = with_equal_rows(source=source, target=target)
         source_ids, _, source_cut = self._model.tokenize(source)
@@ -262,13 +201,8 @@ class ForcedDecoder:
         pairs = self._read(source, target)
         count, longest = tf.unstack(tf.shape(pairs.source_ids))
         cost = self._cost(longest, tf.shape(pairs.labels)[1], with_logits)
-        return within_budget(
-            pairs,
-            "the attention weights and logits of all rows",
-            count,
-            product_of(count, cost),
-            MAX_NUMBERS,
-        )
+        name = "the attention weights and logits of all rows"
+        return within_budget(pairs, name, MAX_NUMBERS, count, cost)
 
     def _cost(self, sources, targets, with_logits=True):
         """Returns how many numbers the outputs of pairs have, int64."""
@@ -318,3 +252,15 @@ def mean(tensors):
     """Returns the mean of tensors; of one, itself."""
     first, *others = tensors
     return tf.add_n([first, *others]) / (1 + len(others)) if others else first
+
+
+def stack_scores(scores, real) -> tf.Tensor:
+    """Stacks the attention of all layers, `(B, N, H, T, S)`, 0 for padding."""
+    stacked = tf.cast(tf.stack(scores, axis=1), tf.float32)
+    return tf.where(real[:, None, None, :, None], stacked, 0.0)
+
+
+def no_scores(to_source) -> list[tf.Tensor]:
+    """Returns zeros for the self-attention that a recurrent decoder lacks."""
+    rows, _, length, _ = tf.unstack(tf.shape(to_source[0]))
+    return [tf.zeros([rows, x.shape[1], length, length]) for x in to_source]

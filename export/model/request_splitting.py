@@ -60,40 +60,5 @@ def in_chunks(costs: tf.Tensor, budget: int, answer: Callable, blank):
 
 
 def count_positions(lengths, limits):
-    """Returns the number of positions of each sentence in a search.
-
-    Args:
-        lengths: Int32 tensor `(B,)`, tokens of each source.
-        limits: Int32 tensor `(B,)`, of each translation; not below these.
-    """
+    """Returns the positions of sources and of translations of such limits."""
     return tf.maximum(lengths + limits, MIN_POSITIONS_PER_SENTENCE)
-
-
-def within_budget(checked, name, rows, cost, budget):
-    """Returns a structure; fails with one line if a request is too large.
-
-    Args:
-        checked: Structure of tensors to return after the check.
-        name: String, the name of the cost in the message.
-        rows: Int32 scalar tensor, sentences. A single one is never refused.
-        cost: Int scalar tensor, the cost of the request.
-        budget: Int, the maximum cost.
-    """
-    check = tf.debugging.Assert(
-        (rows <= 1) | (cost <= budget),
-        [
-            f"{name} must be at most {budget}; send fewer or shorter rows at "
-            "a time. Received:",
-            cost,
-        ],
-    )
-    with tf.control_dependencies([check]):
-        return tf.nest.map_structure(tf.identity, checked)
-
-
-def product_of(*factors):
-    """Returns a product of int tensors, int64."""
-    product = tf.constant(1, tf.int64)
-    for factor in factors:
-        product *= tf.cast(factor, tf.int64)
-    return product

@@ -11,102 +11,88 @@ MAX_NO_REPEAT_NGRAM = 20
 MAX_LENGTH_RATIO = 1_000
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100
 
-# For each option: the allowed values in words, and a test of a number or a
-# tensor. NaN fails every test.
+
+def between(low, high):
+    """Returns the allowed values in words, and a test of a number or a tensor."""
+    return f"between {low} and {high}", lambda x: (x >= low) & (x <= high)
+
+
+# NaN fails every test.
 CHECKS = {
-    "beam_size": (
-        f"between 1 and {MAX_BEAM_SIZE}",
-        lambda x: (x >= 1) & (x <= MAX_BEAM_SIZE),
-    ),
-    "length_penalty": (
-        f"between -{MAX_LENGTH_PENALTY} and {MAX_LENGTH_PENALTY}",
-        lambda x: (x >= -MAX_LENGTH_PENALTY) & (x <= MAX_LENGTH_PENALTY),
-    ),
-    "max_extra_length": (
-        f"between 0 and {MAX_EXTRA_LENGTH}",
-        lambda x: (x >= 0) & (x <= MAX_EXTRA_LENGTH),
-    ),
-    "no_repeat_ngram": (
-        f"between 0 and {MAX_NO_REPEAT_NGRAM}",
-        lambda x: (x >= 0) & (x <= MAX_NO_REPEAT_NGRAM),
-    ),
-    "min_length": (
-        f"between 0 and {MAX_EXTRA_LENGTH}",
-        lambda x: (x >= 0) & (x <= MAX_EXTRA_LENGTH),
-    ),
+    "beam_size": between(1, MAX_BEAM_SIZE),
+    "length_penalty": between(-MAX_LENGTH_PENALTY, MAX_LENGTH_PENALTY),
+    "max_extra_length": between(0, MAX_EXTRA_LENGTH),
+    "no_repeat_ngram": between(0, MAX_NO_REPEAT_NGRAM),
+    "min_length": between(0, MAX_EXTRA_LENGTH),
     "max_length_ratio": (
         f"0, or between 1 and {MAX_LENGTH_RATIO}",
         lambda x: (x == 0) | ((x >= 1) & (x <= MAX_LENGTH_RATIO)),
     ),
-    "temperature": (
-        f"between {MIN_TEMPERATURE} and {MAX_TEMPERATURE}",
-        lambda x: (x >= MIN_TEMPERATURE) & (x <= MAX_TEMPERATURE),
-    ),
-    "top_k": (
-        f"between 0 and {tf.int32.max}",
-        lambda x: (x >= 0) & (x <= tf.int32.max),
-    ),
+    "temperature": between(MIN_TEMPERATURE, MAX_TEMPERATURE),
+    "top_k": between(0, tf.int32.max),
     "top_p": ("above 0 and at most 1", lambda x: (x > 0) & (x <= 1)),
 }
-
 # Values that replace invalid ones, where 0 is invalid too.
 VALID_DEFAULTS = {"temperature": 1, "top_p": 1}
 
 
+def after_check(is_good, message: list, values):
+    """Returns a structure of tensors; fails with one line if a check fails."""
+    check = tf.debugging.Assert(is_good, message)
+    # Nothing else may fail before the check, or broadcast an input.
+    with tf.control_dependencies([check]):
+        return tf.nest.map_structure(tf.identity, values)
+
+
 def with_checked_options(text, **options):
     """Returns the inputs; fails with one line if an option is invalid."""
-    checks = []
+    values = [text, *options.values()]
     for name, value in options.items():
         wanted, is_good = CHECKS[name]
         message = [f"{name} must be {wanted}. Received:", value]
-        checks.append(tf.debugging.Assert(is_good(value), message))
-    # Nothing else may fail before the checks.
-    with tf.control_dependencies(checks):
-        return [tf.identity(value) for value in (text, *options.values())]
+        values = after_check(is_good(value), message, values)
+    return values
 
 
 def with_equal_rows(**inputs):
     """Returns the inputs; fails with one line if their lengths differ."""
     rows = tf.stack([tf.shape(value)[0] for value in inputs.values()])
-    check = tf.debugging.Assert(
-        tf.reduce_all(rows == rows[0]),
-        [f"{', '.join(inputs)} must have as many rows each. Received:", rows],
-    )
-    # Nothing else may fail before the check, or broadcast an input.
-    with tf.control_dependencies([check]):
-        return [tf.identity(value) for value in inputs.values()]
+    message = [f"{', '.join(inputs)} must have as many rows each. Received:", rows]
+    return after_check(tf.reduce_all(rows == rows[0]), message, [*inputs.values()])
+
+
+def within_budget(checked, name: str, budget: int, rows, *factors):
+    """Returns a structure; fails with one line if a request costs too much.
+
+    The cost, which has a name, is the product of the `rows` and the factors. A
+    single sentence is never refused.
+    """
+    cost = tf.cast(rows, tf.int64)
+    for factor in factors:
+        cost *= tf.cast(factor, tf.int64)
+    message = f"{name} must be at most {budget}; send fewer or shorter rows at a time."
+    is_good = (rows <= 1) | (cost <= budget)
+    return after_check(is_good, [f"{message} Received:", cost], checked)
 
 
 def with_invalid_rows_blanked(text, **options):
     """Replaces sentences whose options are invalid, to keep the rest intact.
 
-    Args:
-        text: String tensor `(B,)`.
-        **options: Tensors `(B,)`; those that are not in `CHECKS` are valid.
-
     Returns:
-        A list of the text, `""` in such rows, and the options; and what
-        is wrong with each row, or `""`: string `(B,)`.
+        The texts, string `(B,)`, `""` in such rows; the dict of the options,
+        each `(B,)`; and what is wrong with each row, or `""`, string `(B,)`.
     """
     text, *values = with_equal_rows(text=text, **options)
     options = dict(zip(options, values, strict=True))
-    error = option_errors(**{name: options[name] for name in options if name in CHECKS})
-    wrong = error != ""
-    harmless = [
-        tf.where(wrong, tf.cast(VALID_DEFAULTS.get(name, 0), value.dtype), value)
-        if name in CHECKS
-        else value
-        for name, value in options.items()
-    ]
-    return [tf.where(wrong, "", text), *harmless], error
-
-
-def option_errors(**columns):
-    """Returns the error of each sentence, or `""`: string `(B,)`."""
+    checked = {name: options[name] for name in options if name in CHECKS}
     error = ""
-    for name, value in reversed(columns.items()):  # Report the first.
+    for name, value in reversed(checked.items()):  # Report the first.
         wanted, is_good = CHECKS[name]
         received = tf.strings.as_string(value)
         message = f"{name} must be {wanted}. Received: " + received
         error = tf.where(is_good(value), error, message)
-    return error
+    wrong = error != ""
+    for name, value in checked.items():
+        valid = tf.cast(VALID_DEFAULTS.get(name, 0), value.dtype)
+        options[name] = tf.where(wrong, valid, value)
+    return tf.where(wrong, "", text), options, error

@@ -19,6 +19,7 @@ from keras_transformer.search.tensorflow.graph_transformer import (
 )
 from keras_transformer.search.tensorflow.search_loop import longest_limit
 
+SLACK = 5  # In tokens; lengths of short texts differ more.
 INPUTS = (
     tf.TensorSpec([None, None], tf.int32, name="source_ids"),
     tf.TensorSpec([None], tf.int32, name="max_lengths"),
@@ -33,25 +34,19 @@ INPUTS = (
 class SearchSettings:
     """Settings of the translator's search (Section 6.1).
 
+    Those that `SearchOptions` has, too, are described there.
+
     Attributes:
-        beam_size: Int, `K`.
-        length_penalty: Float, `α`.
         max_extra_length: Int, tokens by which a translation may be longer
             than its source.
-        align_layer: Int, the decoder layer whose attention to the source
-            aligns the two, from 0, or from the last if negative. `None` means
-            the last but one, which aligns best (Garg et al., 2019); of two,
-            the last.
-        align_head: Int, the head of that layer that aligns, as of a run with
-            `--alignments`; `None` for the mean over all heads.
+        align_layer: Int, the decoder layer whose attention aligns source and
+            translation, from 0, or from the last if negative. `None` means the
+            last but one, which aligns best (Garg et al., 2019); of two, the last.
+        align_head: Int, the head of that layer that aligns; `None` for the mean.
         budget: Int, the most beams times positions that are searched at once.
             Larger requests are divided.
-        penalty_offset: Float, as in `SearchOptions`: 5 is the penalty of Wu et
-            al. (2016), 0 that of Marian and Hugging Face.
         source_language: String, ISO 639-1 code; its abbreviations do not end a
             sentence when documents are split. `""` for no abbreviations.
-        no_repeat_ngram: Int, as in `SearchOptions`.
-        min_length: Int, as in `SearchOptions`.
         max_length_ratio: Float, as in `is_suspicious`; 0 flags none.
         constrain_trees: Bool, whether a parsing model may only write trees of
             the sentence's words, see `TreeConstraint`.
@@ -76,8 +71,7 @@ class Search(tf.Module):
     """Beam search over a Transformer with an export's settings.
 
     Args:
-        transformers: Built `Transformer`s, several for an ensemble. They are
-            not tracked: see `TextModel`.
+        transformers: Built `Transformer`s, not tracked: see `TextModel`.
         vocabulary_size: Int, subwords of targets. Ids from there on are never
             chosen.
         settings: The `SearchSettings`.
@@ -135,8 +129,8 @@ class Search(tf.Module):
             source_ids: Int32 tensor `(B, S)`.
             lengths: Int32 tensor `(B,)`, tokens of each source.
             options: `SearchOptions`, derived from the attribute `options`.
-            max_extra_length: Int, or int32 tensor, a scalar or `(B,)`, at most
-                that of the settings.
+            max_extra_length: Int32, a scalar or `(B,)`; that of the settings is
+                the most.
             prefix_ids: Int32 tensor `(B, P)`, padded.
             least: Int32 tensor `(B,)`, lower bound of the limits.
         """
@@ -173,56 +167,33 @@ class Search(tf.Module):
         )
 
         def find(source_ids, max_lengths, length_penalty, prefix_ids):
-            transformer, kernel = self._model()
-            return search_in_graph(
-                transformer,
-                source_ids,
-                max_lengths,
-                self._with_trees(
-                    dataclasses.replace(options, length_penalty=length_penalty),
-                    source_ids,
-                ),
-                prefix_ids,
-                kernel,
-            )
+            of_rows = dataclasses.replace(options, length_penalty=length_penalty)
+            return self._search(source_ids, max_lengths, of_rows, prefix_ids)
 
         return self._in_chunks(
             find, options, source_ids, max_lengths, length_penalty, prefix_ids
         )
 
     def find_by_rules(self, source_ids, lengths, **rules) -> Hypotheses:
-        """Searches with constraints for each sentence.
-
-        Args:
-            source_ids: Int32 tensor `(B, S)`.
-            lengths: Int32 tensor `(B,)`, tokens of each source.
-            **rules: Int32 tensors `(B,)`: `no_repeat_ngram` and `min_length`,
-                as of `SearchOptions`.
-        """
+        """Searches with `no_repeat_ngram` and `min_length`, int32 `(B,)`."""
 
         def find(source_ids, max_lengths, rules):
-            transformer, kernel = self._model()
-            return search_in_graph(
-                transformer,
-                source_ids,
-                max_lengths,
-                self._with_trees(
-                    dataclasses.replace(self.options, **rules), source_ids
-                ),
-                output_kernel=kernel,
-            )
+            options = dataclasses.replace(self.options, **rules)
+            return self._search(source_ids, max_lengths, options)
 
         limits = limits_of(lengths, self._settings.max_extra_length)
         return self._in_chunks(find, self.options, source_ids, limits, rules)
 
-    def sample(self, source_ids, lengths, **sampling) -> Hypotheses:
-        """Samples a translation of each source.
+    def _search(self, source_ids, max_lengths, options, prefix_ids=None):
+        """Searches for all sentences at once."""
+        transformer, kernel = self._model()
+        options = self._with_trees(options, source_ids)
+        return search_in_graph(
+            transformer, source_ids, max_lengths, options, prefix_ids, kernel
+        )
 
-        Args:
-            source_ids: Int32 tensor `(B, S)`.
-            lengths: Int32 tensor `(B,)`, tokens of each source.
-            **sampling: Tensors `(B,)`, as in `Sampling`.
-        """
+    def sample(self, source_ids, lengths, **sampling) -> Hypotheses:
+        """Samples a translation of each source; `sampling` is of `Sampling`."""
         options = with_one_beam(self.options)
 
         def sample_rows(source_ids, max_lengths, sampling):
@@ -242,12 +213,8 @@ class Search(tf.Module):
     def _in_chunks(self, find, options, source_ids, max_lengths, *of_rows):
         """Searches as many sentences at a time as the budget allows.
 
-        Args:
-            find: Function `(source_ids, max_lengths, *of_rows) -> Hypotheses`.
-            options: `SearchOptions`, for its beams.
-            source_ids: Int32 tensor `(B, S)`.
-            max_lengths: Int32 tensor `(B,)`.
-            *of_rows: Structures of tensors with `B` rows.
+        `find` takes `source_ids`, `max_lengths` and `*of_rows`, structures of
+        tensors with `B` rows; the beams are those of `options`.
         """
         lengths = count_tokens(source_ids)
         longest = longest_limit(max_lengths)
@@ -316,3 +283,31 @@ def count_tokens(ids):
 def is_empty_source(lengths):
     """Returns which texts have no token but EOS."""
     return lengths <= 1
+
+
+def clear_empty(found: Hypotheses, lengths, cut) -> Hypotheses:
+    """Blanks the hypotheses of empty texts and missing ones: no ids, score 0.
+
+    Texts `(B,)` that were `cut` are truncated in any case.
+    """
+    real = ~is_empty_source(lengths)[:, None] & (found.lengths > 0)
+    return Hypotheses(
+        ids=tf.where(real[:, :, None], found.ids, PADDING_ID),
+        scores=tf.where(real, found.scores, 0.0),
+        lengths=tf.where(real, found.lengths, 0),
+        truncated=(cut[:, None] | found.truncated) & real,
+    )
+
+
+def is_suspicious(found: Hypotheses, lengths, ratio):
+    """Flags best translations whose length does not fit the source, `(B,)`.
+
+    The longer of the two has more than `ratio` times the tokens of the other,
+    plus `SLACK`, without EOS; the ratio 0 flags none.
+    """
+    source, target = (
+        tf.cast(tf.maximum(x - 1, 0), tf.float32)
+        for x in (lengths, found.lengths[:, 0])
+    )
+    longer, shorter = tf.maximum(source, target), tf.minimum(source, target)
+    return (ratio > 0) & (longer > ratio * shorter + SLACK)

@@ -79,15 +79,8 @@ def split_long(parts, is_sentence, limit, is_too_long):
     bracket, else at a blank, else anywhere. If characters have several tokens,
     this is repeated with a quarter and a sixteenth of `limit`.
 
-    Args:
-        parts: Strings `(B, (N))`, as in `split_text`.
-        is_sentence: Bools `(B, (N))`.
-        limit: Int, tokens.
-        is_too_long: Function from strings `(M,)` to bools `(M,)`: which have
-            more.
-
-    Returns:
-        Parts and bools as `split_text` returns them.
+    `parts` and `is_sentence` are results of `split_text`; `is_too_long` returns
+    which strings have more than `limit` tokens.
     """
     for most in (limit, limit // 4, limit // 16):
         sentences = tf.where(is_sentence.values, parts.values, "")

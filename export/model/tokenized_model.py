@@ -10,10 +10,6 @@ from keras_transformer.masks import EOS_ID, PADDING_ID, padding_mask
 from keras_transformer.search.tensorflow.search_loop import longest_limit
 
 
-def strings_spec(name):
-    return tf.TensorSpec([None], tf.string, name=name)
-
-
 class TextModel(tf.Module):
     """A Transformer and the tokenizer of its two sides.
 
@@ -35,12 +31,6 @@ class TextModel(tf.Module):
             at most. An exception are very long runs of blanks or of unknown
             characters, which are a single token: text after them is lost.
         max_target_bytes: Int, the same for targets.
-        tokenizer: The `SubwordTokenizer`.
-        transformers: The Transformers, a tuple.
-        sequence_length: Int, the tokens at which a text is cut.
-
-    Raises:
-        ValueError: If a vocabulary of the tokenizer exceeds a model's.
     """
 
     def __init__(
@@ -120,23 +110,16 @@ class TextModel(tf.Module):
 
     def pieces(self, ids):
         """Returns the subwords of padded target ids, `""` for padding."""
-        return blank_padding(ids, self.tokenizer.id_to_piece(ids))
+        return tf.where(padding_mask(ids), self.tokenizer.id_to_piece(ids), "")
 
     def source_pieces(self, ids):
         """Like `pieces`, for source ids."""
-        return blank_padding(ids, self.tokenizer.source_id_to_piece(ids))
-
-
-def blank_padding(ids, pieces):
-    return tf.where(padding_mask(ids), pieces, "")
+        pieces = self.tokenizer.source_id_to_piece(ids)
+        return tf.where(padding_mask(ids), pieces, "")
 
 
 def check_sizes(tokenizer: SubwordTokenizer, transformer: Transformer) -> None:
-    """Checks that the embedding matrices have a row for each token id.
-
-    Raises:
-        ValueError: If one has fewer rows.
-    """
+    """Refuses embedding matrices without a row for each token id."""
     for side, pieces, embedding in (
         ("sources", tokenizer.source_vocabulary_size, transformer.embedding_of_sources),
         ("targets", tokenizer.vocabulary_size, transformer.embedding),
@@ -161,15 +144,7 @@ def longest_pieces(tokenizer: SubwordTokenizer) -> list[int]:
 
 
 def cut_bytes(text, most):
-    """Truncates texts to a number of bytes, at a UTF-8 character.
-
-    Args:
-        text: String tensor `(B,)`.
-        most: Int, maximum bytes, at least 3.
-
-    Returns:
-        The texts, and a bool tensor `(B,)`: which were cut.
-    """
+    """Returns texts of at most so many bytes, 3 or more, and which were cut."""
     lengths = tf.strings.length(text)
     # The first removed byte and the three before it; zeros after the end.
     last = tf.minimum(lengths, most - 3)

@@ -1,4 +1,8 @@
-"""Signatures of an export: a trained Transformer as TensorFlow functions."""
+"""Signatures of an export: a trained Transformer as TensorFlow functions.
+
+Docstrings give the outputs; `docs/signatures.md` has all inputs and limits. Axes:
+`B` texts, `K` beams, `S` source and `L` translation tokens.
+"""
 
 import dataclasses
 import functools
@@ -6,74 +10,71 @@ from collections.abc import Callable, Iterable, Sequence
 
 import tensorflow as tf
 
-from export.model.constrained_and_sampled_search import (
-    CONSTRAINT_INPUTS,
-    SAMPLING_INPUTS,
-    ConstrainedAndSampledSearch,
-)
+from export.model.beam_trace import describe_trace
 from export.model.document_translation import translate_documents
-from export.model.explanation_outputs import describe_trace
 from export.model.forced_decoding import ForcedDecoder
-from export.model.memory_estimates import ModelSizes, memory_bound
-from export.model.request_splitting import (
-    MAX_BEAM_POSITIONS,
-    count_positions,
-    product_of,
-    within_budget,
-)
+from export.model.request_splitting import MAX_BEAM_POSITIONS, count_positions
 from export.model.request_validation import (
+    after_check,
     with_checked_options,
     with_invalid_rows_blanked,
+    within_budget,
 )
 from export.model.search import (
     Search,
     SearchSettings,
+    clear_empty,
     count_tokens,
     is_empty_source,
+    is_suspicious,
     limits_of,
 )
-from export.model.tokenized_model import TextModel, strings_spec
-from export.model.translation_outputs import (
-    clear_empty,
-    describe_best,
-    suspicious_output,
-)
+from export.model.tokenized_model import TextModel
 from export.model.tree_leaves import TreeLeaves
 from keras_transformer import Transformer
 from keras_transformer.masks import EOS_ID, PADDING_ID, padding_mask
 from keras_transformer.search.tensorflow.search_loop import longest_limit
 from keras_transformer.tokenizer import UNKNOWN_ID
 
-
-def scalar_spec(name, dtype=tf.int32):
-    return tf.TensorSpec([], dtype, name=name)
+BEAM_POSITIONS = "rows times beam_size times positions"
 
 
-def vector_spec(name, dtype):
-    return tf.TensorSpec([None], dtype, name=name)
+def spec(name: str, dtype=tf.string, rank: int = 1) -> tf.TensorSpec:
+    return tf.TensorSpec([None] * rank, dtype, name=name)
 
 
-TEXT = (strings_spec("text"),)
-PAIR = (strings_spec("source"), strings_spec("target"))
+TEXT = (spec("text"),)
+PAIR = (spec("source"), spec("target"))
 INPUTS = {
     "serving_default": TEXT,
     "translate_greedy": TEXT,
     "translate_nbest": (
         *TEXT,
-        scalar_spec("beam_size"),
-        scalar_spec("length_penalty", tf.float32),
-        scalar_spec("max_extra_length"),
+        spec("beam_size", tf.int32, 0),
+        spec("length_penalty", tf.float32, 0),
+        spec("max_extra_length", tf.int32, 0),
     ),
     "translate_options": (
         *TEXT,
-        vector_spec("length_penalty", tf.float32),
-        vector_spec("max_extra_length", tf.int32),
-        strings_spec("prefix"),
+        spec("length_penalty", tf.float32),
+        spec("max_extra_length", tf.int32),
+        spec("prefix"),
     ),
-    "translate_ids": (tf.TensorSpec([None, None], tf.int32, name="ids"),),
+    "translate_ids": (spec("ids", tf.int32, 2),),
     "translate_document": TEXT,
-    "translate_constrained": (*TEXT, *CONSTRAINT_INPUTS),
-    "sample": (*TEXT, *SAMPLING_INPUTS),
+    "translate_constrained": (
+        *TEXT,
+        spec("no_repeat_ngram", tf.int32),
+        spec("min_length", tf.int32),
+        spec("max_length_ratio", tf.float32),
+    ),
+    "sample": (
+        *TEXT,
+        spec("temperature", tf.float32),
+        spec("top_k", tf.int32),
+        spec("top_p", tf.float32),
+        spec("seed", tf.int32),
+    ),
     "score": PAIR,
     "align": PAIR,
     "explain": PAIR,
@@ -99,9 +100,7 @@ class Translator(tf.Module):
 
     Args:
         transformers: A built `Transformer`, or several of one vocabulary: an
-            ensemble, whose probabilities are the means of theirs. Sources are
-            cut at the lowest `sequence_length`, the longest they were trained
-            on.
+            ensemble, whose probabilities are the means of theirs.
         protos: Bytes of the SentencePiece model of sources, and of that of
             targets, or `None` if they share one.
         settings: The `SearchSettings`.
@@ -109,9 +108,6 @@ class Translator(tf.Module):
 
     Attributes:
         signatures: Dict from the name of a signature to its `tf.function`.
-        settings: The `SearchSettings`.
-        tokenizer: The `SubwordTokenizer`.
-        sequence_length: Int, the tokens at which a source is cut.
         precision: String, the type of weights and products.
         after_trace: Function that is called when a signature is traced.
 
@@ -131,40 +127,31 @@ class Translator(tf.Module):
         super().__init__(name="translator")
         self._model = TextModel(transformers, protos)
         transformers = self._model.transformers
-        transformer = transformers[0]
         check_ensemble(transformers, names)
         self.settings = settings
         self.tokenizer = self._model.tokenizer
         self.sequence_length = self._model.sequence_length
-        self.precision = transformer.dtype_policy.name
+        self.precision = transformers[0].dtype_policy.name
         self.after_trace = lambda: None  # To show the progress of an export.
         find_leaves = None
         if settings.constrain_trees:
             find_leaves = TreeLeaves(
-                self.tokenizer, protos[0], transformer.vocabulary_size
+                self.tokenizer, protos[0], transformers[0].vocabulary_size
             )
         self._search = Search(
             transformers, self.tokenizer.vocabulary_size, settings, find_leaves
         )
-        forced_decoder = ForcedDecoder(self._model, settings)
-        alternatives = ConstrainedAndSampledSearch(self._model, self._search, settings)
+        decoder = ForcedDecoder(self._model, settings)
         methods = {
             "serving_default": self.translate,
-            "translate_greedy": self.translate_greedy,
             "translate_nbest": self._make_nbest(),
-            "translate_options": self.translate_options,
-            "translate_ids": self.translate_ids,
-            "translate_document": self.translate_document,
-            "translate_constrained": alternatives.translate_constrained,
-            "sample": alternatives.sample,
-            "score": forced_decoder.score,
-            "align": forced_decoder.align,
-            "explain": forced_decoder.explain,
-            "explain_beam": self.explain_beam,
+            "score": decoder.score,
+            "align": decoder.align,
+            "explain": decoder.explain,
         }
         signatures = {
             name: tf.function(
-                self._reported(methods[name]),
+                self._reported(methods.get(name) or getattr(self, name)),
                 input_signature=INPUTS[name],
                 autograph=False,
             )
@@ -188,29 +175,8 @@ class Translator(tf.Module):
 
         return trace
 
-    def memory_bound(self, rows: int) -> int:
-        """Returns an upper bound of a request's memory, without the weights."""
-        bounds = [
-            memory_bound(
-                ModelSizes(
-                    transformer.architecture,
-                    transformer.vocabulary_size,
-                    self.sequence_length,
-                    max(self._model.max_bytes, self._model.max_target_bytes),
-                ),
-                self.settings,
-                self.signatures,
-                rows,
-            )
-            for transformer in self._model.transformers
-        ]
-        return sum(bounds)
-
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Translates sentences by beam search.
-
-        Args:
-            text: String tensor `(B,)`.
 
         Returns:
             Dict of `"translation"`, string `(B,)`; `"score"`, float32 `(B,)`,
@@ -219,24 +185,32 @@ class Translator(tf.Module):
             With a `max_length_ratio` of the settings, `"suspicious"`, bool
             `(B,)`, too.
         """
-        return self._translate(text, self._search.options)
+        return self._describe(text, self._search)
 
     def translate_greedy(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Like `translate`, by greedy search: faster, with lower quality."""
         greedy = dataclasses.replace(self._search.options, beam_size=1)
-        return self._translate(text, greedy)
+        return self._describe(text, lambda *ids: self._search(*ids, greedy))
 
-    def _translate(self, text, options):
+    def _describe(self, text, search, was_cut=False, ratio=None):
+        """Returns the outputs of the best translation of each text.
+
+        `search` returns the `Hypotheses` of ids and lengths. Texts that
+        `was_cut` are truncated in any case; `ratio` replaces that of the
+        settings.
+        """
         source_ids, lengths, cut = self._model.tokenize(text)
-        found = self._search(source_ids, lengths, options)
-        return self._describe(clear_empty(found, lengths, cut), lengths)
-
-    def _describe(self, found, lengths):
-        """Returns the outputs of the best translation of each text."""
-        return {
-            **describe_best(self._model, found),
-            **suspicious_output(found, lengths, self.settings),
+        found = clear_empty(search(source_ids, lengths), lengths, cut | was_cut)
+        outputs = {
+            "translation": self._model.detokenize(found.ids)[:, 0],
+            "score": found.scores[:, 0],
+            "truncated": found.truncated[:, 0],
         }
+        if ratio is None:
+            ratio = self.settings.max_length_ratio or None
+        if ratio is not None:
+            outputs["suspicious"] = is_suspicious(found, lengths, ratio)
+        return outputs
 
     def _make_nbest(self):
         """Makes `translate_nbest`; its defaults become the signature's."""
@@ -247,22 +221,11 @@ class Translator(tf.Module):
         def translate_nbest(
             text, beam_size=beams, length_penalty=alpha, max_extra_length=most
         ):
-            """Finds the best translations of each sentence.
+            """Finds the best translations of each sentence, best first.
 
-            Args:
-                text: String tensor `(B,)`.
-                beam_size: Int32 scalar, `K`. More than that of the settings
-                    must fit in their budget with the longest row.
-                length_penalty: Float32 scalar, `α`.
-                max_extra_length: Int32 scalar; that of the settings is the
-                    most.
-
-            Returns:
-                Dict of `"translation"`, string, `"score"`, float32,
-                `"length"`, int32, in tokens with EOS,
-                `"truncated"`, bool, whether source or translation was cut, and
-                `"valid"`, bool, all `(B, K)`, best first. Where `valid` is
-                False there is no further translation.
+            More beams than those of the settings must fit in their budget with
+            the longest row. Where `"valid"`, bool `(B, K)`, is False, there is
+            no further translation.
             """
             text, beam_size, length_penalty, extra = with_checked_options(
                 text,
@@ -295,7 +258,7 @@ class Translator(tf.Module):
         """Returns the beam size, if the budget allows it for these texts."""
         budget = self.settings.budget
         longest = longest_limit(count_positions(lengths, limits_of(lengths, extra)))
-        check = tf.debugging.Assert(
+        beam_size = after_check(
             (beam_size <= self.settings.beam_size) | (beam_size * longest <= budget),
             [
                 "beam_size times the positions of a row, those of its tokens "
@@ -303,69 +266,83 @@ class Translator(tf.Module):
                 beam_size,
                 longest,
             ],
+            beam_size,
         )
-        with tf.control_dependencies([check]):
-            beam_size = tf.identity(beam_size)
         return within_budget(
             beam_size,
-            "rows times beam_size times positions",
-            tf.size(lengths),
-            product_of(tf.size(lengths), beam_size, longest),
+            BEAM_POSITIONS,
             MAX_BEAM_POSITIONS,
+            tf.size(lengths),
+            beam_size,
+            longest,
         )
 
     def translate_options(self, text, length_penalty, max_extra_length, prefix):
         """Like `translate`, with options for each sentence.
 
-        Args:
-            text: String tensor `(B,)`.
-            length_penalty: Float32 tensor `(B,)`, `α`.
-            max_extra_length: Int32 tensor `(B,)`; that of the settings is the
-                most.
-            prefix: String tensor `(B,)`, with which the translation begins,
-                as the tokenizer reads it: in Unicode's form NFKC and without
-                blanks at its ends.
-
-        Returns:
-            The dict of `translate`, and `"error"`, string `(B,)`: an error
-            message about a sentence's options, or `""`. A sentence in error
-            has no translation, and does not affect the others.
+        A translation begins with its `prefix` as the tokenizer reads it: in
+        Unicode's form NFKC and without blanks at its ends. The output
+        `"error"`, string `(B,)`, is a message about a sentence's options, or
+        `""`. A sentence in error has no translation, and does not affect the
+        others.
         """
-        inputs, error = with_invalid_rows_blanked(
+        text, options, error = with_invalid_rows_blanked(
             text,
             length_penalty=length_penalty,
             max_extra_length=max_extra_length,
             prefix=prefix,
         )
-        text, length_penalty, max_extra_length, prefix = inputs
-        source_ids, lengths, cut = self._model.tokenize(text)
-        prefix_ids, prefix_lengths, prefix_cut = self._model.tokenize_targets(prefix)
-        # Without EOS.
+        prefix_ids, least, was_cut = self._model.tokenize_targets(options["prefix"])
         prefix_ids = tf.where(prefix_ids == EOS_ID, PADDING_ID, prefix_ids)
-        found = self._search(
-            source_ids,
-            lengths,
-            dataclasses.replace(self._search.options, length_penalty=length_penalty),
-            max_extra_length,
+        search = functools.partial(
+            self._search,
+            options=dataclasses.replace(
+                self._search.options, length_penalty=options["length_penalty"]
+            ),
+            max_extra_length=options["max_extra_length"],
             prefix_ids=prefix_ids,
-            least=prefix_lengths,
+            least=least,
         )
-        found = clear_empty(found, lengths, cut | prefix_cut)
-        return {**self._describe(found, lengths), "error": error}
+        return {**self._describe(text, search, was_cut), "error": error}
+
+    def translate_constrained(
+        self, text, no_repeat_ngram, min_length, max_length_ratio
+    ):
+        """Translates with constraints for each sentence; 0 means none.
+
+        They replace those of the settings. The outputs are those of
+        `translate_options`, and `"suspicious"`.
+        """
+        text, rules, error = with_invalid_rows_blanked(
+            text,
+            no_repeat_ngram=no_repeat_ngram,
+            min_length=min_length,
+            max_length_ratio=max_length_ratio,
+        )
+        ratio = rules.pop("max_length_ratio")
+        search = functools.partial(self._search.find_by_rules, **rules)
+        return {**self._describe(text, search, ratio=ratio), "error": error}
+
+    def sample(self, text, temperature, top_k, top_p, seed):
+        """Samples a translation of each sentence, as `Sampling` describes.
+
+        A sample depends only on its text, options and seed. The outputs are
+        those of `translate_options`.
+        """
+        text, sampling, error = with_invalid_rows_blanked(
+            text, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
+        )
+        sampling["seeds"] = sampling.pop("seed")
+        search = functools.partial(self._search.sample, **sampling)
+        return {**self._describe(text, search), "error": error}
 
     def translate_ids(self, ids: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Translates token ids, for clients with their own tokenizer.
+        """Translates token ids `(B, S)`, for clients with their own tokenizer.
 
-        Args:
-            ids: Int32 tensor `(B, S)`, each row ended by 1, or by 0 or the
-                row's end, where 1 is put. Later ids are ignored: TF Serving
-                pads with a tensor's first element. Numbers that are not ids of
-                a source count as unknown.
-
-        Returns:
-            Dict of `"ids"`, int32 `(B, L)`, each row ended by 1 and padded
-            with 0, or of zeros where the source is empty; `"score"`, float32
-            `(B,)`; and `"truncated"`, bool `(B,)`, as of `translate`.
+        Each row is ended by 1, or by 0 or the row's end, where 1 is put. Later
+        ids are ignored: TF Serving pads with a tensor's first element. Numbers
+        that are not ids of a source count as unknown. The output `"ids"`, int32
+        `(B, L)`, is ended by 1 and padded with 0.
         """
         # One more than the limit, to detect longer sources.
         ids = ids[:, : self.sequence_length + 1]
@@ -379,8 +356,7 @@ class Translator(tf.Module):
         ids = self._model.cut(ids)
         lengths = count_tokens(ids)
         ids = ids[:, : longest_limit(lengths)]
-        found = self._search(ids, lengths)
-        found = clear_empty(found, lengths, cut)
+        found = clear_empty(self._search(ids, lengths), lengths, cut)
         return {
             "ids": found.ids[:, 0],
             "score": found.scores[:, 0],
@@ -390,11 +366,7 @@ class Translator(tf.Module):
     def translate_document(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Translates documents: their sentences, not the text between them.
 
-        Args:
-            text: String tensor `(B,)`. `split_text` finds the sentences.
-
-        Returns:
-            The dict of `translate`; `"score"` is the mean of the sentences'.
+        The outputs are those of `translate`; `"score"` is the sentences' mean.
         """
         doubts = ["truncated"]
         if self.settings.max_length_ratio:
@@ -409,53 +381,31 @@ class Translator(tf.Module):
         )
 
     def explain_beam(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns the candidates of `translate_nbest` in each of `L` steps.
+        """Returns the candidates of `translate_nbest` in each step.
 
-        The `C` candidates of a step are the `2 K` best continuations, best
-        first. The search keeps the finished ones and the best `K` active ones,
-        and prunes the others.
-
-        Args:
-            text: String tensor `(B,)`.
-
-        Returns:
-            Dict of `"tokens"`, string `(B, L, C)`, the last subword of each
-            candidate; `"parents"`, int32, the candidate of the previous step
-            that it continues (0 in the first step), or -1 for no candidate;
-            `"log_probabilities"`, float32, of all its tokens; `"kept"` and
-            `"ended"`, bool, all `(B, L, C)`; and `"penalties"`, float32
-            `(B, L)`, the length penalty at a step. The score of a finished
-            candidate is its log-probability divided by that.
+        See `describe_trace`.
         """
         source_ids, lengths, _ = self._model.tokenize(text)
         limits = limits_of(lengths, self.settings.max_extra_length)
         longest = longest_limit(count_positions(lengths, limits))
         source_ids, lengths = within_budget(
             (source_ids, lengths),
-            "rows times beam_size times positions",
-            tf.size(lengths),
-            product_of(tf.size(lengths), self.settings.beam_size, longest),
+            BEAM_POSITIONS,
             self.settings.budget,
+            tf.size(lengths),
+            self.settings.beam_size,
+            longest,
         )
-        trace = self._search.trace(source_ids, lengths)
         return describe_trace(
-            trace,
+            self._search.trace(source_ids, lengths),
             is_empty_source(lengths),
             self._search.options,
             self.tokenizer.id_to_piece,
         )
 
 
-def check_ensemble(transformers, names):
-    """Refuses models whose probabilities have no mean.
-
-    Args:
-        transformers: Tuple of `Transformer`s.
-        names: Names of the signatures.
-
-    Raises:
-        ValueError: See `Translator`.
-    """
+def check_ensemble(transformers: tuple[Transformer, ...], names: Iterable[str]):
+    """Refuses models whose probabilities have no mean."""
     sizes = {transformer.vocabulary_size for transformer in transformers}
     if len(sizes) > 1:
         raise ValueError(

@@ -19,9 +19,6 @@ class TreeLeaves:
         proto: Bytes of its SentencePiece model. The symbols are the brackets
             and tags of the treebank.
         vocabulary_size: Int, that of the transformer.
-
-    Raises:
-        ValueError: If the vocabulary has no brackets or no tags.
     """
 
     def __init__(self, tokenizer: SubwordTokenizer, proto: bytes, vocabulary_size: int):

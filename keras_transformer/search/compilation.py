@@ -38,15 +38,8 @@ class CompiledSearches:
 def compiled_call(model, search, options, tensors, max_length):
     """Calls a search, compiled by TensorFlow or JAX; torch does not compile.
 
-    Args:
-        model: A model with an attribute `compiled_searches`.
-        search: Function of `model`, `options`, `max_length` and the tensors.
-        options: `SearchOptions`.
-        tensors: Dict of tensors or arrays, `"max_lengths"` among them.
-        max_length: Int, or `None` for the largest of `max_lengths`.
-
-    Returns:
-        `Hypotheses`.
+    `search` takes `model`, `options`, `max_length` and the tensors by name, of
+    which `max_lengths` is one; `None` means the largest of these.
     """
     if max_length is None:
         max_length = ops.max(tensors["max_lengths"], initial=1)

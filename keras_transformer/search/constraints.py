@@ -13,16 +13,7 @@ from keras_transformer.search.options import IMPOSSIBLE
 
 
 def constraint_tensors(options, limits):
-    """Returns the constraints of a batch, without those that are off.
-
-    Args:
-        options: `SearchOptions`.
-        limits: Int32 tensor `(B,)`, tokens with EOS.
-
-    Returns:
-        Dict of int32 tensors `(B,)`: `"no_repeat_ngram"`, `"min_length"`; and
-        of a `TreeConstraint`, `"limits"`, and `"leaves"`, `(B, Q)`.
-    """
+    """Returns the constraints of a batch, a dict without those that are off."""
     given = {
         "no_repeat_ngram": options.no_repeat_ngram,
         "min_length": options.min_length,
@@ -42,15 +33,8 @@ def constraint_tensors(options, limits):
 def apply_constraints(logits, constraints, ids, index, options):
     """Forbids tokens by the constraints; EOS stays if no token is left.
 
-    Args:
-        logits: Float32 tensor `(R, V)`, -inf for tokens already forbidden.
-        constraints: Result of `constraint_tensors`, a row for each hypothesis.
-        ids: Int32 tensor `(R, L)`, the tokens so far.
-        index: Int32 scalar tensor, the number of these tokens.
-        options: `SearchOptions`.
-
-    Returns:
-        Float32 tensor `(R, V)`.
+    `logits` `(R, V)` are -inf for tokens already forbidden, `constraints` have a
+    row for each hypothesis, and `ids` `(R, L)` are the `index` tokens so far.
     """
     is_end = ops.equal(ops.arange(ops.shape(logits)[1]), options.eos_id)
     allowed = logits
@@ -74,16 +58,8 @@ def apply_constraints(logits, constraints, ids, index, options):
 def find_repeats(logits, ids, index, sizes):
     """Finds the tokens that would repeat an n-gram of the hypothesis.
 
-    These are the tokens after each earlier occurrence of its last `n - 1`.
-
-    Args:
-        logits: Tensor `(R, V)`, for its shape.
-        ids: Int32 tensor `(R, L)`.
-        index: Int32 scalar tensor.
-        sizes: Int32 tensor `(R,)`, `n`; 0 allows all repetition.
-
-    Returns:
-        Bool tensor `(R, V)`.
+    These are the tokens after each earlier occurrence of its last `n - 1`, where
+    `sizes` `(R,)` are `n`; 0 allows all repetition.
     """
     positions = ops.arange(ops.shape(ids)[1], dtype="int32")
     sizes = sizes[:, None]

@@ -126,16 +126,7 @@ def with_one_beam(options):
 
 
 def sampling_tensors(sampling, limits):
-    """Returns the options for each sentence, without those that are off.
-
-    Args:
-        sampling: `Sampling`.
-        limits: Tensor `(B,)`, for its shape.
-
-    Returns:
-        Dict of tensors `(B,)`: `"seeds"`, `"temperature"`, `"top_k"`,
-        `"top_p"`.
-    """
+    """Returns a dict of the options for each sentence, without those that are off."""
     defaults = Sampling(sampling.seeds)
     tensors = {"seeds": ops.cast(sampling.seeds, "int32")}
     for name, dtype in (
@@ -152,16 +143,7 @@ def sampling_tensors(sampling, limits):
 
 
 def sample_tokens(logits, index, tensors):
-    """Samples the tokens of a position.
-
-    Args:
-        logits: Float32 tensor `(B, V)`, -inf for forbidden tokens.
-        index: Int32 scalar tensor, the position.
-        tensors: Result of `sampling_tensors`.
-
-    Returns:
-        The logits and the ids of the tokens, both `(B, 1)`.
-    """
+    """Returns the logits and the ids of the tokens of a position, both `(B, 1)`."""
     scaled = logits - ops.max(logits, axis=1, keepdims=True)
     if "temperature" in tensors:
         scaled = scaled / tensors["temperature"][:, None]
@@ -211,17 +193,10 @@ def mask_unlikely(logits, tensors):
 
 
 def find_threshold(logits, top_k, top_p, num_ranked):
-    """Finds the smallest logit that `top_k` and `top_p` keep.
+    """Finds the smallest logit that `top_k` and `top_p` keep, `(B, 1)`.
 
-    Args:
-        logits: Float32 tensor `(B, V)`, with a maximum of 0.
-        top_k: Int32 tensor `(B, 1)`, at most `V`.
-        top_p: Float32 tensor `(B, 1)`.
-        num_ranked: Int, number of tokens to rank, which may be too small.
-
-    Returns:
-        The logit, float32 `(B, 1)`, and bool `(B, 1)`, whether `num_ranked` was
-        sufficient.
+    Ranks `num_ranked` of the logits, whose maximum is 0; also returns whether
+    these were sufficient, bool `(B, 1)`.
     """
     ordered, _ = ops.top_k(logits, num_ranked)
     is_in = ops.arange(num_ranked) < top_k
@@ -240,14 +215,9 @@ def find_threshold(logits, top_k, top_p, num_ranked):
 
 
 def sample_index(weights, chances):
-    """Samples an index with probability proportional to its weight.
+    """Samples an index `(B, 1)` with probability proportional to its weight.
 
-    Args:
-        weights: Float32 tensor `(B, M)`.
-        chances: Float32 tensor `(B,)`, from 0 to below 1.
-
-    Returns:
-        Int32 tensor `(B, 1)`.
+    `chances` `(B,)` are random numbers, from 0 to below 1.
     """
     sums = ops.cumsum(weights, axis=1)
     has_weight = weights > 0
@@ -259,12 +229,7 @@ def sample_index(weights, chances):
 
 
 def uniform_numbers(seeds, index):
-    """Returns two random numbers in [0, 1) for each seed: float32 `(B,)`.
-
-    Args:
-        seeds: Int32 tensor `(B,)`.
-        index: Int32 scalar tensor, from 0.
-    """
+    """Returns two random numbers in [0, 1) for each seed: float32 `(B,)`."""
     keys = hash_bits(seeds + as_int32(0x9E3779B9))
     return tuple(
         ops.cast(logical_shift_right(bits, 8), "float32") / 2**24

@@ -53,17 +53,8 @@ class TreeConstraint:
 
         A bracket opens only where enough tokens are left to close it before
         the limit, so every hypothesis can become a tree, if the limit holds
-        one.
-
-        Args:
-            leaves: Int32 tensor `(R, Q)`, those of each hypothesis.
-            limits: Int32 tensor `(R,)`, tokens with EOS.
-            ids: Int32 tensor `(R, L)`, the tokens so far.
-            index: Int32 scalar tensor, the number of these tokens.
-            eos_id: Int.
-
-        Returns:
-            Bool tensor `(R, V)`.
+        one. The arguments are those of `apply_constraints`; `leaves` `(R, Q)`
+        are those of each hypothesis.
         """
         kinds, partners = self.kinds(), np.zeros(self.vocabulary_size, "int32")
         partners[list(self.closing_of)] = list(self.closing_of.values())

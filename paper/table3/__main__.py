@@ -9,7 +9,6 @@ is a cell of the table too, and big has three times the updates.
 import argparse
 import dataclasses
 import gc
-import json
 import pathlib
 import sys
 import types
@@ -19,15 +18,16 @@ import keras
 import train.__main__ as train_command
 from command_line.errors import UserError, exit_on_user_error
 from command_line.options import flag, option, parse_known_options, positive, values_of
-from command_line.text_files import write_atomically
+from command_line.text_files import write_json
 from keras_transformer import PRESETS, Preset
 from paper.table3 import report, results
 from paper.table3.rows import ROWS, SIZES, broken_ratios, plan_rows_in_order, scale_row
 from train import options as train_options
 from train.data.corpus import Corpus, read_all
+from train.data_preparation import load_corpus
 from train.loop import signal_handling
 from train.monitoring.validation_bleu import ValidationBleu
-from train.resolve_options import load_corpus, resolve
+from train.resolve_options import resolve
 from train.run.run_description import describe
 from train.run.run_folder import locked
 
@@ -40,7 +40,6 @@ FIXED = (
     "label_smoothing",
     "positions",
     "average",
-    "average_decay",
     "patience",
     "init_from",
     "both_directions",
@@ -100,23 +99,6 @@ def parse_options(argv: list[str] | None = None) -> tuple[TableOptions, list[str
     return parse_known_options(parser, TableOptions, argv)
 
 
-def make_command(
-    options: TableOptions, name: str, seed: int, scaled: Preset, rest: list
-) -> list[str]:
-    """Returns the arguments with which `python -m train` trains a row."""
-    of_the_row = {
-        "preset": name,
-        **{size: scaled.hyperparameters()[size] for size in SIZES},
-        "steps": scaled.recipe.steps,
-        "seed": seed,
-        "average": 1,  # The paper averaged no checkpoints for this table.
-    }
-    given = [text for key, value in of_the_row.items() for text in (flag(key), value)]
-    cache = ["--cache-dir", options.run_dir / "encoded"]
-    once = ["--validate-bleu", 0]  # `translate_row` translates.
-    return [str(text) for text in (*cache, *once, *rest, *given)]
-
-
 def refuse_fixed_options(run_dir: pathlib.Path, rest: list[str]) -> None:
     """Refuses options of `python -m train` that the rows set themselves."""
     where = ["--run-dir", str(run_dir)]
@@ -137,20 +119,30 @@ def refuse_fixed_options(run_dir: pathlib.Path, rest: list[str]) -> None:
 def plan_rows(
     options: TableOptions, rest: list[str]
 ) -> dict[str, tuple[list[str], Preset]]:
-    """Returns the command line and the preset of each run."""
+    """Returns the arguments of `python -m train` and the preset of each run."""
     layer_scale = options.layer_scale or options.scale
     scales = options.scale, layer_scale, options.steps
     base = scale_row("base", *scales)
+    shared = ["--cache-dir", options.run_dir / "encoded"]
+    shared += ["--validate-bleu", 0]  # `translate_row` translates.
     plan = {}
     runs = plan_rows_in_order(options.rows or ROWS, options.base_runs)
     for name, (row, offset) in runs.items():
         scaled = scale_row(row, *scales)
         for line in broken_ratios(row, scaled, base):
             print(line)
-        seed = options.seed + offset
-        command = make_command(options, row, seed, scaled, rest)
-        run_dir = ["--run-dir", str(options.run_dir / name)]
-        plan[name] = ([*command, *run_dir], scaled)
+        of_the_row = {
+            "preset": row,
+            **{size: scaled.hyperparameters()[size] for size in SIZES},
+            "steps": scaled.recipe.steps,
+            "seed": options.seed + offset,
+            "average": 1,  # The paper averaged no checkpoints for this table.
+            "run_dir": options.run_dir / name,
+        }
+        command = [*shared, *rest]
+        for key, value in of_the_row.items():
+            command += [flag(key), value]
+        plan[name] = ([str(text) for text in command], scaled)
     return plan
 
 
@@ -168,7 +160,8 @@ def is_done(command: list[str], corpora: tuple[Corpus, Corpus]) -> bool:
     # A resumed row may have another validation set, to be translated then.
     if earlier is None or earlier.corpus != description.corpus:
         return False
-    return results.translated_step(run_dir) == preset.recipe.steps
+    step = results.read_translations(run_dir).get("step")
+    return step == preset.recipe.steps
 
 
 def translate_row(run_dir: pathlib.Path, corpus: Corpus, step: int) -> None:
@@ -183,9 +176,7 @@ def translate_row(run_dir: pathlib.Path, corpus: Corpus, step: int) -> None:
         "translations": search.translate(),
         "references": pairs.targets,
     }
-    text = json.dumps(content, ensure_ascii=False, indent=1)
-    path = run_dir / results.TRANSLATIONS
-    write_atomically(path, text.encode())
+    write_json(run_dir / results.TRANSLATIONS, content)
 
 
 def train_row(command: list[str], corpus: Corpus, preset: Preset) -> bool:

@@ -10,8 +10,8 @@ larger. The logarithm of perplexity is held to the second rule alone. A
 difference that fails is too close to tell.
 """
 
-import dataclasses
 import math
+from typing import NamedTuple
 
 import numpy as np
 import sacrebleu
@@ -23,49 +23,43 @@ SAMPLES = 1_000
 NEARLY_EQUAL = {"bleu": 1.0, "log_perplexity": math.log(1.05)}
 
 
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """A sentence on Table 3, and the differences that say it.
+class Finding(NamedTuple):
+    """A sentence on Table 3, and the pairs of rows that say it.
 
-    Attributes:
-        text: The sentence.
-        worse_better_pairs: Pairs of rows, the worse one first.
-        perplexity_pairs: The same of perplexity, where it is another.
-        equal: Bool, whether the sentence says that they do not differ.
+    The first row of a pair is worse, or with `equal` not different.
     """
 
     text: str
-    worse_better_pairs: tuple[tuple[str, str], ...]
-    perplexity_pairs: tuple[tuple[str, str], ...] | None = None
+    pairs: list[list[str]]
+    # Of perplexity, where they are others.
+    perplexity_pairs: list[list[str]] | None = None
     equal: bool = False
+
+
+def pairs(text: str) -> list[list[str]]:
+    return [pair.split(" < ") for pair in text.split(", ")]
 
 
 # The rows with 4 and 16 heads, dropout 0.2 and smoothing 0.2 stand in the table
 # alone: the paper draws no conclusion from them.
 FINDINGS = (
-    Finding("one head is worse", (("a-h1", "base"),)),
-    Finding("too many heads are worse", (("a-h32", "base"),)),
-    Finding("a small d_k hurts", (("b-dk16", "base"), ("b-dk32", "base"))),
+    Finding("one head is worse", pairs("a-h1 < base")),
+    Finding("too many heads are worse", pairs("a-h32 < base")),
+    Finding("a small d_k hurts", pairs("b-dk16 < base, b-dk32 < base")),
     Finding(
         "bigger is better",
-        (
-            ("c-n2", "base"),
-            ("c-n4", "base"),
-            ("base", "c-n8"),
-            ("c-d256", "base"),
-            ("base", "c-d1024"),
-            ("c-ff1024", "base"),
-            ("base", "c-ff4096"),
-            ("base", "big"),
+        pairs(
+            "c-n2 < base, c-n4 < base, base < c-n8, c-d256 < base, base < c-d1024, "
+            "c-ff1024 < base, base < c-ff4096, base < big"
         ),
     ),
-    Finding("dropout helps", (("d-drop0.0", "base"),)),
+    Finding("dropout helps", pairs("d-drop0.0 < base")),
     Finding(
         "label smoothing helps BLEU and hurts perplexity",
-        (("d-ls0.0", "base"),),
-        (("base", "d-ls0.0"),),
+        pairs("d-ls0.0 < base"),
+        pairs("base < d-ls0.0"),
     ),
-    Finding("learned positions change nothing", (("e-learned", "base"),), equal=True),
+    Finding("learned positions change nothing", pairs("e-learned < base"), equal=True),
 )
 
 
@@ -85,18 +79,14 @@ def sentence_counts(translations: list[str], references: list[str]) -> np.ndarra
 
 def bleu(counts: np.ndarray) -> float:
     """Returns sacreBLEU's default BLEU of counts, added up."""
-    right, all_, lengths = counts[:4], counts[4:8], counts[8:]
+    counts = counts.tolist()
     return sacrebleu.BLEU.compute_bleu(
-        right.tolist(), all_.tolist(), *lengths.tolist(), smooth_method="exp"
+        counts[:4], counts[4:8], *counts[8:], smooth_method="exp"
     ).score
 
 
 def resample(counts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Returns the BLEU of bootstrap samples, the same sentences for all rows.
-
-    Args:
-        counts: Results of `sentence_counts`, by row.
-    """
+    """Returns the BLEU of bootstrap samples, the same sentences for all rows."""
     (size,) = {len(each) for each in counts.values()}
     random = np.random.default_rng(2017)
     weights = random.multinomial(size, np.full(size, 1 / size), SAMPLES)
@@ -113,14 +103,11 @@ def interval(differences: np.ndarray) -> tuple[float, float]:
 
 
 def seed_margin(values: list[float]) -> float | None:
-    """Returns how far chance drives a run from the mean of others.
+    """Returns how far chance drives a run from the mean of some others.
 
-    It does not drive it farther 19 times out of 20.
-
-    Args:
-        values: Values of the other runs, which differ in the seed; `None` comes
-            back where there are fewer than two. More than ten are taken for
-            ten, which makes the margin a little too wide.
+    It does not drive it farther 19 times out of 20. More than ten values are
+    taken for ten, which makes the margin a little too wide; fewer than two
+    give `None`.
     """
     count = len(values)
     if count < 2:
@@ -147,13 +134,9 @@ def sign_of_equality(
     bound: float,
     bounds: tuple[float, float] | None = None,
 ) -> int:
-    """Returns 1 where a difference is surely small, -1 where surely not.
+    """Returns 1 where a difference is surely within `bound`, -1 where surely not.
 
-    Args:
-        difference: Float.
-        margin: How far chance may have driven it, or `None` for unknown.
-        bound: The largest difference that counts as small.
-        bounds: Between which samples of it lie, if there are any.
+    Chance may have driven it by `margin`, and samples of it lie in `bounds`.
     """
     if margin is None:
         return 0
@@ -167,19 +150,12 @@ def sign_of_equality(
 
 
 def verdict(signs: list[int]) -> str:
-    """Says what some differences mean for a finding.
-
-    Args:
-        signs: 1 for each that speaks for it, -1 against it, 0 for none.
-    """
-    count = len(signs)
-    for_, against = signs.count(1), signs.count(-1)
-    if for_ and against:
-        return f"mixed: {for_} of {count} for it, {against} against"
-    if for_:
-        return "holds" + (f" in {for_} of {count}" if for_ < count else "")
-    if against:
-        return "does not hold" + (
-            f": {against} of {count} against" if count > 1 else ""
-        )
-    return "too close to tell"
+    """Returns what differences mean: 1 supports a finding, -1 contradicts it."""
+    count, support, against = len(signs), signs.count(1), signs.count(-1)
+    if support and against:
+        return f"mixed: {support} of {count} for it, {against} against"
+    if support:
+        return "holds" + (f" in {support} of {count}" if support < count else "")
+    if against and count > 1:
+        return f"does not hold: {against} of {count} against"
+    return "does not hold" if against else "too close to tell"

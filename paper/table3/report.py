@@ -1,14 +1,15 @@
-"""Writes the trained rows beside Table 3, with the findings."""
+"""Writes the trained rows beside Table 3, with the findings and a chart."""
 
-import json
+import io
 import math
 import pathlib
 import statistics
 
-import numpy as np
+from matplotlib.figure import Figure
 
-from command_line.text_files import write_atomically
-from paper.table3 import findings, picture, results
+from command_line.markdown import format_table
+from command_line.text_files import write_atomically, write_json
+from paper.table3 import findings, results
 
 NOTES = """\
 PPL: per subword of the vocabulary, with EOS, unsmoothed. BLEU: the
@@ -18,14 +19,15 @@ millions. Differences are to the mean of base's runs: of PPL in percent, of BLEU
 in points, with the middle 95 % of bootstrap samples in brackets. Minutes are
 those of the updates alone, beside whatever else the machine did.
 """
+HEAD = (
+    *("row", "ours differs in", "PPL, paper", "ours", "BLEU, paper", "ours"),
+    *("parameters, paper", "ours", "PPL %, paper", "ours", "BLEU ±, paper", "ours"),
+    "minutes",
+)
 
 
 def make_table(rows: dict[str, dict]) -> dict:
-    """Returns the table and the findings, as JSON.
-
-    Args:
-        rows: Result of `read_rows`.
-    """
+    """Returns the table and the findings, as JSON, of what `read_rows` found."""
     runs = [name for name in rows if name.startswith("base")]
     samples = findings.resample({n: row["counts"] for n, row in rows.items()})
     values = {
@@ -39,13 +41,25 @@ def make_table(rows: dict[str, dict]) -> dict:
     margins = {m: findings.seed_margin(v) for m, v in repeated.items()}
     # All are compared with the mean of base's runs.
     values["base"] = {m: statistics.fmean(v) for m, v in repeated.items()}
-    of_base = sum(samples[name] for name in runs) / len(runs)
-    table = {
-        name: describe_row(
-            name, row, rows["base"], values["base"], samples[name] - of_base
-        )
-        for name, row in rows.items()
+    mean = {
+        "perplexity": math.exp(values["base"]["log_perplexity"]),
+        "bleu": values["base"]["bleu"],
     }
+    of_base = sum(samples[name] for name in runs) / len(runs)
+    table = {}
+    for name, row in rows.items():
+        paper = results.paper_row(name) if name in results.PAPER else None
+        names = ("perplexity", "bleu", "parameters", "minutes")
+        table[name] = {
+            "change": results.describe_change(row["preset"], rows["base"]["preset"]),
+            "paper": paper,
+            "paper_to_base": paper and compare(paper, results.paper_row("base")),
+            "ours": {key: row[key] for key in names},
+            "ours_to_base": {
+                **compare(row, mean),
+                "bleu_interval": findings.interval(samples[name] - of_base),
+            },
+        }
     samples["base"] = of_base
     return {
         "base": rows["base"]["conditions"],
@@ -54,42 +68,11 @@ def make_table(rows: dict[str, dict]) -> dict:
         "runs_of_base": len(runs),
         "margins": margins,
         "findings": [
-            judge_finding(finding, measure, values, samples, margins)
+            judge_finding(finding, measure, values, samples, margins[measure])
             for finding in findings.FINDINGS
             for measure in findings.NEARLY_EQUAL
         ],
     }
-
-
-def describe_row(
-    name: str, row: dict, base: dict, mean: dict, gains: np.ndarray
-) -> dict:
-    """Returns a row's numbers, the paper's and ours, and those to base.
-
-    Args:
-        name: The row's.
-        row: Its measurements.
-        base: The same of base.
-        mean: The mean of base's runs, by measure.
-        gains: The row's BLEU above that of base, in bootstrap samples.
-    """
-    ours = {"perplexity": row["perplexity"], "bleu": row["bleu"]}
-    mean = {"perplexity": math.exp(mean["log_perplexity"]), "bleu": mean["bleu"]}
-    described = {
-        "change": results.describe_change(row["preset"], base["preset"]),
-        "paper": None,
-        "ours": {**ours, "parameters": row["parameters"], "minutes": row["minutes"]},
-        "ours_to_base": {
-            **compare(ours, mean),
-            "bleu_interval": findings.interval(gains),
-        },
-    }
-    if name in results.PAPER:
-        described["paper"] = results.paper_row(name)
-        described["paper_to_base"] = compare(
-            described["paper"], results.paper_row("base")
-        )
-    return described
 
 
 def compare(row: dict, base: dict) -> dict:
@@ -103,22 +86,17 @@ def judge_finding(
     measure: str,
     values: dict[str, dict],
     samples: dict,
-    margins: dict,
+    margin: float | None,
 ) -> dict:
-    """Returns what the paper and what we measured say of a finding.
+    """Returns what the paper's numbers and ours mean for a finding.
 
-    Args:
-        finding: The finding.
-        measure: `"bleu"` or `"log_perplexity"`.
-        values: Measurements of each row, by measure.
-        samples: The BLEU of each row in bootstrap samples.
-        margins: How far chance drives a run, by measure.
+    The numbers are the values of each row by measure, BLEU in bootstrap
+    samples, and the margin of the measure.
     """
-    pairs = finding.worse_better_pairs
+    pairs = finding.pairs
     if measure == "log_perplexity" and finding.perplexity_pairs:
         pairs = finding.perplexity_pairs
-    names = [name for pair in pairs for name in pair]
-    missing = [name for name in names if name not in values]
+    missing = [name for pair in pairs for name in pair if name not in values]
     signs = []
     for worse, better in pairs:
         if {worse, better} & set(missing):
@@ -131,15 +109,13 @@ def judge_finding(
             difference = -difference
         if finding.equal:
             bound = findings.NEARLY_EQUAL[measure]
-            sign = findings.sign_of_equality(
-                difference, margins[measure], bound, bounds
-            )
+            sign = findings.sign_of_equality(difference, margin, bound, bounds)
         else:
-            sign = findings.sign_of(difference, margins[measure], bounds)
+            sign = findings.sign_of(difference, margin, bounds)
         signs.append(sign)
     if not signs:
         ours = "no row of it is there"
-    elif margins[measure] is None:
+    elif margin is None:
         ours = "cannot be told from one run of base"
     else:
         ours = findings.verdict(signs)
@@ -153,8 +129,8 @@ def judge_finding(
     }
 
 
-def describe_paper_result(finding: findings.Finding, pairs: tuple, measure: str) -> str:
-    """Says how many pairs of the paper's rows speak for a finding."""
+def describe_paper_result(finding: findings.Finding, pairs: list, measure: str) -> str:
+    """Returns how many pairs of the paper's rows support a finding."""
     key = measure.removeprefix("log_")
     gains = [
         results.paper_row(better)[key] - results.paper_row(worse)[key]
@@ -162,23 +138,14 @@ def describe_paper_result(finding: findings.Finding, pairs: tuple, measure: str)
     ]
     if finding.equal:
         return f"{abs(gains[0]):.2f} apart"
-    for_ = [gain > 0 if key == "bleu" else gain < 0 for gain in gains]
-    return f"{sum(for_)} of {len(gains)}"
+    support = [gain > 0 if key == "bleu" else gain < 0 for gain in gains]
+    return f"{sum(support)} of {len(gains)}"
 
 
-def format_table(report: dict) -> str:
+def format_report(report: dict) -> str:
     """Returns the report as Markdown."""
-    lines = [
-        "| row | ours differs in | PPL, paper | ours | BLEU, paper | ours "
-        "| parameters, paper | ours | PPL %, paper | ours | BLEU ±, paper "
-        "| ours | minutes |",
-        "|---" * 13 + "|",
-        *(format_row(name, row) for name, row in report["rows"].items()),
-        "",
-        f"Base here: {report['base']}.",
-        "",
-        NOTES,
-    ]
+    rows = [format_cells(name, row) for name, row in report["rows"].items()]
+    lines = [format_table(HEAD, rows), "", f"Base here: {report['base']}.", "", NOTES]
     if report["missing"]:
         lines += [f"Not there yet: {', '.join(report['missing'])}.", ""]
     margins = report["margins"]
@@ -191,49 +158,77 @@ def format_table(report: dict) -> str:
             "their mean, 19 times out of 20 (paper/table3/findings.py).",
             "",
         ]
-    lines += [
-        "| finding | by | rows for it in the paper | in ours |",
-        "|---|---|---|---|",
-    ]
+    cells = []
     for each in report["findings"]:
-        lacking = ", ".join(dict.fromkeys(each["missing"]))
-        lines.append(
-            f"| {each['finding']} | {each['measure']} "
-            f"| {each['in_the_paper']} | {each['in_ours']}"
-            + (f" (without {lacking})" if lacking else "")
-            + " |"
-        )
-    return "\n".join(lines) + "\n"
+        ours = each["in_ours"]
+        if each["missing"]:
+            ours += f" (without {', '.join(dict.fromkeys(each['missing']))})"
+        cells.append([each["finding"], each["measure"], each["in_the_paper"], ours])
+    head = ["finding", "by", "rows for it in the paper", "in ours"]
+    return "\n".join([*lines, format_table(head, cells), ""])
 
 
-def format_row(name: str, row: dict) -> str:
+def format_cells(name: str, row: dict) -> list:
     ours, change = row["ours"], row["ours_to_base"]
+    paper, theirs = [None] * 3, [None] * 2
     if row["paper"]:
-        paper, theirs = row["paper"], row["paper_to_base"]
-        millions = "" if paper["millions"] is None else paper["millions"]
-        paper = f"{paper['perplexity']:.2f}", f"{paper['bleu']:.1f}", millions
-        theirs = (f"{theirs['perplexity_percent']:+.1f}", f"{theirs['bleu']:+.1f}")
-    else:
-        paper, theirs = ("", "", ""), ("", "")
+        perplexity, bleu, millions = row["paper"].values()
+        paper = [f"{perplexity:.2f}", f"{bleu:.1f}", millions]
+        theirs = [f"{difference:+.1f}" for difference in row["paper_to_base"].values()]
     low, high = change["bleu_interval"]
     cells = [
-        name,
-        row["change"],
-        paper[0],
-        f"{ours['perplexity']:.2f}",
-        paper[1],
-        f"{ours['bleu']:.1f}",
-        paper[2],
-        f"{ours['parameters'] / 1e6:.2f}",
-        theirs[0],
-        f"{change['perplexity_percent']:+.1f}",
-        theirs[1],
-        f"{change['bleu']:+.1f} ({low:+.1f} to {high:+.1f})",
-        "" if ours["minutes"] is None else f"{ours['minutes']:.1f}",
+        *(name, row["change"]),
+        *(paper[0], f"{ours['perplexity']:.2f}"),
+        *(paper[1], f"{ours['bleu']:.1f}"),
+        *(paper[2], f"{ours['parameters'] / 1e6:.2f}"),
+        *(theirs[0], f"{change['perplexity_percent']:+.1f}"),
+        *(theirs[1], f"{change['bleu']:+.1f} ({low:+.1f} to {high:+.1f})"),
+        None if ours["minutes"] is None else f"{ours['minutes']:.1f}",
     ]
     if name.startswith("base"):  # All differences are to the mean of these.
-        cells[8:12] = [""] * 4
-    return "| " + " | ".join(map(str, cells)) + " |"
+        cells[8:12] = [None] * 4
+    return cells
+
+
+def draw(report: dict) -> bytes:
+    """Returns a PNG: the differences to base, the paper's and ours."""
+    rows = {n: row for n, row in report["rows"].items() if not n.startswith("base")}
+    figure = Figure(figsize=(9, 1.5 + 0.32 * len(rows)), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    margins = report["margins"]
+    chance = {}
+    if margins["bleu"] is not None:
+        chance["bleu"] = -margins["bleu"], margins["bleu"]
+        chance["perplexity_percent"] = [
+            100 * math.expm1(sign * margins["log_perplexity"]) for sign in (-1, 1)
+        ]
+    for axis, key, title in (
+        (axes[0], "bleu", "BLEU, points more than base"),
+        (axes[1], "perplexity_percent", "perplexity, % more than base"),
+    ):
+        for height, row in enumerate(rows.values()):
+            ours = row["ours_to_base"]
+            theirs = row["paper_to_base"][key]
+            axis.plot(theirs, height - 0.15, "D", color="tab:orange")
+            axis.plot(ours[key], height + 0.15, "o", color="tab:blue")
+            if key == "bleu":
+                axis.hlines(height + 0.15, *ours["bleu_interval"], color="tab:blue")
+        axis.axvline(0, color="gray", linewidth=0.8)
+        if chance:
+            axis.axvspan(*chance[key], color="gray", alpha=0.2, linewidth=0)
+        axis.set_title(title, size=10)
+    axes[0].set_yticks(range(len(rows)), list(rows))
+    axes[0].set_ylim(len(rows) - 0.4, -0.6)
+    axes[0].plot([], [], "D", color="tab:orange", label="paper")
+    ours = "ours, 95 % of bootstrap samples"
+    axes[0].plot([], [], "o-", color="tab:blue", label=ours)
+    axes[0].fill([], [], color="gray", alpha=0.2, label="chance of the seed")
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8)
+    base = "base here: " + report["base"].replace("; ", ";\n", 1)
+    figure.suptitle(base, size=8)
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=120)
+    return picture.getvalue()
 
 
 def write(run_dir: pathlib.Path, show: bool = True) -> None:
@@ -243,14 +238,10 @@ def write(run_dir: pathlib.Path, show: bool = True) -> None:
         UserError: If base is not there.
     """
     report = make_table(results.read_rows(run_dir))
-    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
-    markdown = format_table(report)
-    for suffix, content in (
-        ("json", text.encode()),
-        ("md", markdown.encode()),
-        ("png", picture.draw(report)),
-    ):
-        write_atomically(run_dir / f"table3.{suffix}", content)
+    markdown = format_report(report)
+    write_json(run_dir / "table3.json", report)
+    write_atomically(run_dir / "table3.md", markdown.encode())
+    write_atomically(run_dir / "table3.png", draw(report))
     if show:
         print(markdown)
         print(f"written to {run_dir / 'table3.md'}, .json and .png")

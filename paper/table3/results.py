@@ -53,34 +53,27 @@ def paper_row(name: str) -> dict:
     return dict(zip(keys, PAPER[name], strict=True))
 
 
-def base_names(count: int) -> list[str]:
-    """Returns the folders of base's runs, which differ in their seed."""
-    return ["base", *(f"base-run{n}" for n in range(2, count + 1))]
-
-
 def steps_of(name: str, base_steps: int) -> int:
     """Returns the updates of a row, in the paper's ratio to base."""
     row = PRESETS.get(name, PRESETS["base"])
     return round(base_steps * row.recipe.steps / PRESETS["base"].recipe.steps)
 
 
-def translated_step(run_dir: pathlib.Path) -> int | None:
-    """Returns the update whose translations a row's folder holds."""
+def read_translations(run_dir: pathlib.Path) -> dict:
+    """Returns a row's translations, references and update, or nothing."""
     path = run_dir / TRANSLATIONS
-    if not path.exists():
-        return None
-    return json.loads(path.read_text(encoding="utf-8"))["step"]
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
 def read_row(run_dir: pathlib.Path) -> dict | None:
     """Returns what was measured of a row; `None` while it is not done."""
-    if translated_step(run_dir) is None:
+    text = read_translations(run_dir)
+    if not text:
         return None
     description = RunDescription.load_run(run_dir, "--run-dir")
     arguments, preset = description.arguments, description.preset
     report = json.loads((run_dir / "report.json").read_text("utf-8"))
     history = read_history(run_dir)
-    text = json.loads((run_dir / TRANSLATIONS).read_text("utf-8"))
     # A run that was made longer may have no whole epoch.
     last = int(history[-1]["step"]) if history else 0
     if not last == text["step"] == preset.recipe.steps:
@@ -99,7 +92,7 @@ def read_row(run_dir: pathlib.Path) -> dict | None:
 
 
 def describe_conditions(arguments: dict, preset: Preset, report: dict) -> str:
-    """Says what was trained, on what, in the words of the paper."""
+    """Returns what was trained, on what, in the words of the paper."""
     sizes = ", ".join(
         f"{symbol}={preset.hyperparameters()[field]}"
         for field, symbol in SYMBOLS.items()
@@ -122,24 +115,23 @@ def minutes_of(history: list[dict], batches: dict) -> float | None:
     the others. `None` if no epoch has a speed.
     """
     tokens = batches["target_tokens_per_pass"] / batches["batches_per_pass"]
-    steps = [0, *(int(row["step"]) for row in history)]
-    timed = [
-        (end - start, float(row["tokens_per_second"]))
-        for start, end, row in zip(steps, steps[1:], history, strict=False)
-        if row.get("tokens_per_second")
-    ]
-    if not timed:
-        return None
-    seconds = sum(updates * tokens / speed for updates, speed in timed)
-    return seconds / 60 * steps[-1] / sum(updates for updates, _ in timed)
+    start = timed = seconds = 0
+    for row in history:
+        end = int(row["step"])
+        if speed := row.get("tokens_per_second"):
+            timed += end - start
+            seconds += (end - start) * tokens / float(speed)
+        start = end
+    return seconds / 60 * start / timed if timed else None
 
 
 def describe_change(preset: Preset, base: Preset) -> str:
     """Returns the cells of a row that are not those of base."""
+    cells, of_base = preset.hyperparameters(), base.hyperparameters()
     return ", ".join(
-        f"{symbol}={preset.hyperparameters()[field]}"
+        f"{symbol}={cells[field]}"
         for field, symbol in SYMBOLS.items()
-        if preset.hyperparameters()[field] != base.hyperparameters()[field]
+        if cells[field] != of_base[field]
     )
 
 
@@ -150,10 +142,9 @@ def read_rows(run_dir: pathlib.Path) -> dict[str, dict]:
         UserError: If base is not among them, or if the rows have not been
             translated from one validation set.
     """
-    repeats = sorted(run_dir.glob("base-run*"), key=lambda path: path.name)
-    names = ["base", *(path.name for path in repeats), *list(PAPER)[1:]]
-    rows = {name: read_row(run_dir / name) for name in names}
-    rows = {name: row for name, row in rows.items() if row}
+    repeats = sorted(path.name for path in run_dir.glob("base-run*"))
+    names = ["base", *repeats, *list(PAPER)[1:]]
+    rows = {name: row for name in names if (row := read_row(run_dir / name))}
     if "base" not in rows:
         raise UserError(
             "--run-dir must hold the row base, trained to its end: all others "

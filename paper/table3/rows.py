@@ -13,37 +13,26 @@ ROWS = tuple(
 
 
 def plan_rows_in_order(rows: list[str], base_runs: int) -> dict[str, tuple[str, int]]:
-    """Returns the preset and the seed's offset of each run, base first.
+    """Returns the preset and the seed's offset of each run: base first, big last.
 
-    The longest, big, is the last.
+    The runs of base differ in their seed.
     """
-    runs = {
-        name: ("base", offset)
-        for offset, name in enumerate(results.base_names(base_runs))
-    }
-    others = [name for name in rows if name not in ("base", "big")]
-    runs.update((name, (name, 0)) for name in others)
-    if "big" in rows:
-        runs["big"] = ("big", 0)
+    runs = {"base": ("base", 0)}
+    runs |= {f"base-run{n}": ("base", n - 1) for n in range(2, base_runs + 1)}
+    for name in sorted(rows, key=lambda name: name == "big"):
+        runs.setdefault(name, (name, 0))
     return runs
 
 
 def scale_row(row: str, scale: float, layer_scale: float, steps: int) -> Preset:
-    """Returns a row of the table with smaller numbers.
+    """Returns a row with smaller widths and fewer layers, at least 1.
 
-    Args:
-        row: Its name among the presets.
-        scale: Float that divides the widths; none falls below 1.
-        layer_scale: Float that divides the layers; one is left at least.
-        steps: Int, updates of the base model.
+    The base model has `steps` updates.
     """
-    preset = PRESETS[row]
-    changes = {
-        name: scale_size(getattr(preset.architecture, name), scale) for name in WIDTHS
-    }
-    return preset.replace(
-        **changes,
-        num_layers=scale_size(preset.architecture.num_layers, layer_scale),
+    sizes = PRESETS[row].hyperparameters()
+    return PRESETS[row].replace(
+        **{name: scale_size(sizes[name], scale) for name in WIDTHS},
+        num_layers=scale_size(sizes["num_layers"], layer_scale),
         steps=results.steps_of(row, steps),
     )
 

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import all as measuring
 from command_line.errors import UserError
+from tests.helpers.error_capture import refusal
 
 PRINT = "python -c 'print(\"$D\")'"
 TABLE = "python -c 'print(\"| a |\\n|---|\\n| 1 |\")'"
@@ -51,22 +52,15 @@ def results(tmp_path, monkeypatch):
     return run
 
 
-def test_output_is_kept_but_for_silent_commands(results, monkeypatch):
+def test_output_is_kept_until_the_code_changes(results, monkeypatch):
     monkeypatch.setenv("D", "/corpus")
 
-    found = results()
-
-    silent, printed = found["lines"]["commands"]
+    silent, printed = results("lines")["lines"]["commands"]
     assert (silent["command"], silent["output"]) == ("python -c pass", "")
     assert (printed["command"], printed["output"]) == (PRINT, "/corpus\n")
 
-
-def test_a_measurement_is_not_repeated_until_the_code_changes(results, monkeypatch):
-    monkeypatch.setenv("D", "/before")
-    results("lines")
     monkeypatch.setenv("D", "/after")
-
-    assert results("lines")["lines"]["commands"][1]["output"] == "/before\n"
+    assert results("lines")["lines"]["commands"][1]["output"] == "/corpus\n"
     monkeypatch.setattr(measuring, "git", lambda *_: "def5678")
     assert results("lines")["lines"]["commands"][1]["output"] == "/after\n"
 
@@ -93,16 +87,12 @@ def test_what_fails_leaves_the_others(results, monkeypatch, capsys):
     assert " minutes in all" not in shown
 
 
-def test_a_status_is_reported(results, capsys):
+def test_quick_commands_have_a_file_of_their_own(results, capsys):
     with pytest.raises(SystemExit):
-        results("table", "--quick", file="quick.json")
+        results("--quick", file="quick.json")
 
     assert "must succeed. Received: status 3 of " in capsys.readouterr().err
-
-
-def test_quick_commands_have_a_file_of_their_own(results):
-    found = results("lines", "--quick", file="quick.json")
-
+    found = json.loads(measuring.QUICK_RESULTS.read_text())
     assert found["lines"]["commands"][0]["output"] == "1\n"
     assert not measuring.RESULTS.exists()
 
@@ -125,30 +115,25 @@ def test_pages_show_commands_with_their_output(results, monkeypatch):
         measuring.describe_results("lines", measuring.RESULTS)
 
 
-def test_every_command_of_the_project_can_be_split(monkeypatch):
-    for is_quick in (False, True):
-        for commands in measuring.read_measurements(is_quick).values():
-            for command in commands:
-                first = command.text.split()[0]
-                assert first in ("python", "make", "taskset"), command.text
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_every_command_of_the_project_can_be_split(is_quick):
+    for commands in measuring.read_measurements(is_quick).values():
+        for command in commands:
+            first = command.text.split()[0]
+            assert first in ("python", "make", "taskset"), command.text
 
 
 def test_refuses_an_unknown_name(capsys):
-    with pytest.raises(SystemExit):
-        measuring.main(["nothing"])
-    assert "Received: nothing" in capsys.readouterr().err
+    assert "Received: nothing" in refusal(capsys, measuring.main, ["nothing"])
 
 
-def test_refuses_code_that_is_not_committed(monkeypatch):
-    monkeypatch.setattr(measuring.os, "getloadavg", lambda: (0.1, 0, 0))
-    monkeypatch.setattr(measuring, "git", lambda *_: " M train/fit.py")
+@pytest.mark.parametrize(
+    ("load", "changes", "message"),
+    [(0.1, " M train/fit.py", "changes of train/fit.py"), (1.9, "", "a load of 1.9")],
+)
+def test_refuses_conditions_that_change_figures(monkeypatch, load, changes, message):
+    monkeypatch.setattr(measuring.os, "getloadavg", lambda: (load, 0, 0))
+    monkeypatch.setattr(measuring, "git", lambda *_: changes)
 
-    with pytest.raises(UserError, match="Received: changes of train/fit.py"):
-        measuring.check_conditions()
-
-
-def test_refuses_a_busy_machine(monkeypatch):
-    monkeypatch.setattr(measuring.os, "getloadavg", lambda: (1.9, 0, 0))
-
-    with pytest.raises(UserError, match="a load of 1.9"):
+    with pytest.raises(UserError, match=message):
         measuring.check_conditions()

@@ -146,13 +146,9 @@ def test_two_files_are_not_written_into_one(spy, tmp_path, refused):
     (tmp_path / "in" / "a.txt").write_bytes(b"a")
     (tmp_path / "in" / "a.txt.gz").write_bytes(gzip.compress(b"b"))
 
-    line = refused(
-        translate,
-        *("--export-dir=x", "--documents"),
-        *(f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"),
-    )
+    files = [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
+    line = refused(translate, "--export-dir=x", "--documents", *files)
 
-    assert "different names without .gz. Received: " in line
     assert line.endswith("a.txt.gz")
     assert not spy
 
@@ -177,11 +173,9 @@ def test_refuses_what_it_cannot_do(spy, tmp_path, refused, arguments, message):
 def test_an_export_translates_a_folder(export_dir, servable, tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_bytes(TEXT)
-    there = ["--documents", f"--input={tmp_path / 'in'}"]
+    files = [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
 
-    translate.main(
-        [f"--export-dir={export_dir}", f"--output={tmp_path / 'out'}", *there]
-    )
+    translate.main([f"--export-dir={export_dir}", "--documents", *files])
 
     found = servable.predict("translate_document", {"text": [TEXT]})
     written = (tmp_path / "out" / "a.txt").read_bytes()

@@ -5,13 +5,10 @@ import sys
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import export.__main__ as export_command
 from command_line import progress
 from export import check
-from export.bundle.model_loading import load_run
-from export.model.search import SearchSettings
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.fake_servable import Servable
@@ -26,10 +23,8 @@ def test_an_export_in_bfloat16_serves_and_passes_its_check(
 ):
     monkeypatch.setattr(progress, "SECONDS_BEFORE_THE_FIRST", 0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    options = ["--precision=bfloat16", "--beam-size=3", "--max-extra-length=8"]
-    export_command.main(
-        ["--run-dir", str(run_dir), "--export-dir", str(tmp_path), *options]
-    )
+    options = [f"--run-dir={run_dir}", f"--export-dir={tmp_path}", "--beam-size=3"]
+    export_command.main([*options, "--precision=bfloat16", "--max-extra-length=8"])
 
     # Six signatures, the files and the samples.
     assert "8/8" in capsys.readouterr().err
@@ -56,19 +51,15 @@ def test_translate_writes_trees_of_what_a_server_says(servable, tmp_path, capsys
     source.write_text("".join(f"{text}\n" for text in SENTENCES[1:4]))
 
     with serve_grpc(servable) as address:
-        translate.main(
-            [
-                *("--server", address, "--model-name", servable.name),
-                *("--input", str(source), "--output", str(output), "--trees"),
-            ]
-        )
+        server = [f"--server={address}", f"--model-name={servable.name}", "--trees"]
+        translate.main([*server, f"--input={source}", f"--output={output}"])
 
     words = [tree.words for tree in read_trees(output)]
     assert words == [tuple(text.split()) for text in SENTENCES[1:4]]
     assert "3 parses" in capsys.readouterr().err
 
 
-def test_draws_hang_on_line_and_number_alone(export_dir, servable, tmp_path, capsys):
+def test_draws_depend_on_line_and_number_alone(export_dir, servable, tmp_path):
     """Not on the lines around, nor on who answers; beyond 32 bits, too."""
     lines = [SENTENCES[place % 3] for place in range(40)]
     (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines))
@@ -90,19 +81,6 @@ def test_draws_hang_on_line_and_number_alone(export_dir, servable, tmp_path, cap
     assert found == [b" ".join(text.splitlines()) for text in expected]
     assert served == found
     assert len(set(found)) > 20
-
-
-def test_an_export_that_cannot_draw_is_told(run_dir, tmp_path, refused):
-    translator = load_run(run_dir, SearchSettings(1), signatures=())
-    (tmp_path / "1").mkdir()
-    tf.saved_model.save(translator, str(tmp_path / "1"), signatures={})
-
-    line = refused(translate, "--export-dir", tmp_path, "--sample")
-
-    assert (
-        "the export must have the signature sample; `export --signatures "
-        f"sample` writes it into a SavedModel. Received: {tmp_path / '1'}"
-    ) in line
 
 
 PARSING = {"arguments": {"task": "parsing"}}

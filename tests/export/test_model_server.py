@@ -5,8 +5,8 @@ import concurrent.futures
 import numpy as np
 import pytest
 
-from tests.helpers import fake_model_server, server_load
 from tests.helpers.example_sentences import NASTY, SENTENCES
+from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.signature_requests import (
     REQUESTS,
     ask,
@@ -14,16 +14,14 @@ from tests.helpers.signature_requests import (
     nbest_inputs,
     to_rows,
 )
+from tests.load import connect, predict
 
 TEXTS = [*(s.encode() for s in SENTENCES), *NASTY]
 
 
 @pytest.fixture(scope="module")
 def stub(servable):
-    with (
-        fake_model_server.serve_grpc(servable) as address,
-        server_load.connect(address) as stub,
-    ):
+    with serve_grpc(servable) as address, connect(address) as stub:
         yield stub
 
 
@@ -40,12 +38,12 @@ def assert_same(outputs, expected):
 def test_missing_options_come_from_the_signature(stub):
     """The fixture was exported with beam 3, α 0.6 and 8 more tokens."""
     inputs = nbest_inputs(TEXTS, beam_size=3, alpha=0.6, extra=8)
-    expected = server_load.predict(stub, "translate_nbest", inputs)
+    expected = predict(stub, "translate_nbest", inputs)
 
-    found = server_load.predict(stub, "translate_nbest", ask(TEXTS))
+    found = predict(stub, "translate_nbest", ask(TEXTS))
     assert_same(found, expected)
     one = {**ask(TEXTS), "beam_size": np.int32(1)}
-    found = server_load.predict(stub, "translate_nbest", one)
+    found = predict(stub, "translate_nbest", one)
     assert found["translation"].shape == (len(TEXTS), 1)
 
 

@@ -40,10 +40,7 @@ class BatchingSession:
     ):
         self._run = run
         self._declared = {
-            queue_of(
-                {info.name for info in signature.inputs.values()},
-                {info.name for info in signature.outputs.values()},
-            )
+            queue_of(names_of(signature.inputs), names_of(signature.outputs))
             for signature in signatures
         }
         self._timeout = timeout
@@ -91,7 +88,8 @@ class BatchingSession:
             outputs = dict(zip(fetches, self._run(merged, fetches), strict=True))
             sizes = [len(next(iter(feeds.values()))) for feeds in all_feeds]
             sizes.append(rows - sum(sizes))  # Those filled up with.
-            parts = {name: split(output, sizes) for name, output in outputs.items()}
+            ends = np.cumsum(sizes)[:-1]
+            parts = {name: np.split(output, ends) for name, output in outputs.items()}
         except Exception as error:
             for answer in answers:
                 answer.set_exception(error)
@@ -118,6 +116,10 @@ def queue_of(inputs, outputs):
     return frozenset(inputs), frozenset(outputs)
 
 
+def names_of(infos):
+    return [info.name for info in infos.values()]
+
+
 def check_batch_size(feeds, limit):
     """Refuses what has no batch, or one that is too large."""
     if any(np.ndim(value) == 0 for value in feeds.values()):
@@ -135,14 +137,8 @@ def check_batch_size(feeds, limit):
 
 def pad(array, shape):
     """Pads all but the batch, at the end, with the array's first element."""
-    widths = [(0, 0)] + [
-        (0, int(longest) - size)
-        for size, longest in zip(array.shape[1:], shape[1:], strict=True)
-    ]
+    widths = [(0, more) for more in np.subtract(shape, array.shape)]
+    widths[0] = (0, 0)
     if not np.any(widths):
         return array
     return np.pad(array, widths, constant_values=array.flat[0])
-
-
-def split(output, sizes):
-    return np.split(output, np.cumsum(sizes)[:-1])

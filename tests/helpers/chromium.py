@@ -19,6 +19,7 @@ os.dup2(int(sys.argv[1]), 3)
 os.dup2(int(sys.argv[2]), 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
+COMPLAINTS = "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"
 KEY_CODES = {
     **{"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowUp": 38},
     **{"ArrowRight": 39, "ArrowDown": 40},
@@ -26,21 +27,15 @@ KEY_CODES = {
 
 
 class Page:
-    """A tab.
-
-    Attributes:
-        complaints: List of what stood in the console, errors included.
-        requests: List of the addresses that the page asked for.
-    """
+    """A tab; `complaints` is what its console got, `requests` are addresses."""
 
     def __init__(self, reader, writer):
         self._reader, self._writer = reader, writer
         self._count, self._session, self._loaded = 0, None, False
         self.complaints, self.requests = [], []
         target = self.call("Target.createTarget", url="about:blank")
-        self._session = self.call("Target.attachToTarget", flatten=True, **target)[
-            "sessionId"
-        ]
+        attached = self.call("Target.attachToTarget", flatten=True, **target)
+        self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
@@ -65,11 +60,7 @@ class Page:
             buffer += byte
         message = json.loads(buffer)
         method, params = message.get("method"), message.get("params")
-        if method in (
-            "Runtime.consoleAPICalled",
-            "Runtime.exceptionThrown",
-            "Log.entryAdded",
-        ):
+        if method in COMPLAINTS:
             self.complaints.append(params)
         elif method == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
@@ -86,32 +77,21 @@ class Page:
             self._read()
 
     def resize(self, width, height):
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        size = {"width": width, "height": height, "deviceScaleFactor": 1}
+        self.call("Emulation.setDeviceMetricsOverride", **size, mobile=False)
 
     def prefer(self, **features):
         """Sets media features, such as `prefers_color_scheme="dark"`."""
-        self.call(
-            "Emulation.setEmulatedMedia",
-            features=[
-                {"name": name.replace("_", "-"), "value": value}
-                for name, value in features.items()
-            ],
-        )
+        features = [
+            {"name": name.replace("_", "-"), "value": value}
+            for name, value in features.items()
+        ]
+        self.call("Emulation.setEmulatedMedia", features=features)
 
     def evaluate(self, expression):
         """Returns the value of JavaScript, as JSON."""
-        answer = self.call(
-            "Runtime.evaluate",
-            expression=expression,
-            returnByValue=True,
-            awaitPromise=True,
-        )
+        how = {"returnByValue": True, "awaitPromise": True}
+        answer = self.call("Runtime.evaluate", expression=expression, **how)
         if "exceptionDetails" in answer:
             raise RuntimeError(f"{expression}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
@@ -129,28 +109,15 @@ class Page:
         return place
 
     def click(self, selector):
-        place = self.hover(selector)
+        event = {**self.hover(selector), "button": "left", "clickCount": 1}
         for kind in ("mousePressed", "mouseReleased"):
-            self.call(
-                "Input.dispatchMouseEvent",
-                type=kind,
-                button="left",
-                clickCount=1,
-                **place,
-            )
+            self.call("Input.dispatchMouseEvent", type=kind, **event)
 
     def press(self, key):
-        code = KEY_CODES[key]
+        event = {"key": key, "code": key, "windowsVirtualKeyCode": KEY_CODES[key]}
         text = {"text": "\r"} if key == "Enter" else {}
-        for kind in ("keyDown", "keyUp"):
-            self.call(
-                "Input.dispatchKeyEvent",
-                type=kind,
-                key=key,
-                code=key,
-                windowsVirtualKeyCode=code,
-                **(text if kind == "keyDown" else {}),
-            )
+        self.call("Input.dispatchKeyEvent", type="keyDown", **event, **text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **event)
 
     def choose(self, selector, value):
         """Walks through a `<select>` with the arrow keys."""

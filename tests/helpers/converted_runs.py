@@ -12,41 +12,22 @@ from tests.helpers.hugging_face_models import train_spm
 DECODING = {"beam_size": 3, "length_penalty": 0.9, "penalty_offset": 0}
 # In nothing what the paper says.
 NON_DEFAULT_ARCHITECTURE = {
-    "num_layers": 3,
-    "decoder_layers": 2,
-    "hidden_dim": 16,
-    "intermediate_dim": 24,
-    "num_heads": 2,
-    "key_dim": 8,
-    "value_dim": 8,
-    "use_bias": True,
-    "activation": "swish",
-    "scale_embedding": False,
-    "logits_bias": True,
-    "max_wavelength": 3_000.0,
-    "norm_epsilon": 1e-3,
-    "decoder_mixer": "ssru",
-    "tied_output": False,
-    "position_offset": 2,
+    **{"num_layers": 3, "decoder_layers": 2, "hidden_dim": 16, "num_heads": 2},
+    **{"intermediate_dim": 24, "key_dim": 8, "value_dim": 8, "use_bias": True},
+    **{"activation": "swish", "scale_embedding": False, "logits_bias": True},
+    **{"max_wavelength": 3_000.0, "norm_epsilon": 1e-3, "position_offset": 2},
+    **{"decoder_mixer": "ssru", "tied_output": False},
 }
-
-
 REVERSED_SENTENCES = [sentence[::-1] for sentence in SENTENCES]
 
 
 def write_converted_run(
     folder, texts=(SENTENCES, REVERSED_SENTENCES), shares=False, **numbers
 ):
-    """Writes the folder of a model with two tokenizers.
+    """Writes the folder of a model with two tokenizers, and returns the model.
 
-    Args:
-        folder: Path of a folder that is not there yet.
-        texts: Two lists of sentences, to learn the pieces of.
-        shares: Bool, whether both sides share ids and matrix.
-        **numbers: Of the `Architecture`, in place of those above.
-
-    Returns:
-        The model.
+    The pieces are learnt from `texts`; if it `shares`, both sides have the same ids
+    and matrix; `numbers` are of the `Architecture`.
     """
     protos = [
         sentencepiece_model_pb2.ModelProto.FromString(train_spm(lines, size))

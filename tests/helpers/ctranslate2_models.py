@@ -25,31 +25,19 @@ MODELS = {
         "value_dim": 3,
     },
     "of other systems": {
-        "num_layers": 1,
-        "decoder_layers": 2,
-        "use_bias": True,
-        "activation": "swish",
-        "scale_embedding": False,
-        "logits_bias": True,
-        "max_wavelength": 3_000.0,
-        "norm_epsilon": 1e-3,
-        "source_vocabulary_size": 333,
-        "tied_output": False,
-        "position_offset": 2,
+        **{"num_layers": 1, "decoder_layers": 2, "use_bias": True},
+        **{"activation": "swish", "scale_embedding": False, "logits_bias": True},
+        **{"max_wavelength": 3_000.0, "norm_epsilon": 1e-3, "position_offset": 2},
+        **{"source_vocabulary_size": 333, "tied_output": False},
     },
 }
 
 
 def make_model(**changes):
     arguments = {
-        "vocabulary_size": 330,
-        "num_layers": 2,
-        "hidden_dim": 16,
-        "intermediate_dim": 24,
-        "num_heads": 2,
-        "key_dim": 8,
-        "value_dim": 4,
-        "sequence_length": 40,
+        **{"vocabulary_size": 330, "num_layers": 2, "sequence_length": 40},
+        **{"hidden_dim": 16, "intermediate_dim": 24},
+        **{"num_heads": 2, "key_dim": 8, "value_dim": 4},
     }
     keras.utils.set_random_seed(8)
     model = Transformer.from_preset("base", **{**arguments, **changes})
@@ -73,16 +61,10 @@ def write_directory(
 ):
     """Writes a random model by CTranslate2's own specification.
 
-    Args:
-        folder: An empty folder.
-        vocabularies: Lists of the pieces of sources and of targets.
-        positions: `"halves"` (sines from position 2 on), `"learned"`, or
-            `None` for those that CTranslate2 computes itself.
-        tied: Bool, whether the targets' matrix computes the logits.
-        pre_norm: Bool.
-        scale: Bool, or the factor of the embeddings.
-        start: The piece with which targets begin.
-        change: Function that changes the specification.
+    `positions` are `"halves"` (sines from position 2 on), `"learned"`, or `None` for
+    those that CTranslate2 computes itself; `scale` may be the factor of the
+    embeddings; `start` is the piece with which targets begin; `change` a function
+    that changes the specification.
     """
     random = np.random.default_rng(6)
     width, inner = 16, 24

@@ -65,11 +65,8 @@ def remove_deleted_labels(node: Node) -> list[Node]:
 def number_duplicates(node: Node, above: tuple[str, ...] = ()) -> Node:
     """Numbers constituents of the same label and words, which sets unite.
 
-    Of `n` in one tree and `m` in the other, `min(n, m)` have the same number.
-
-    Args:
-        node: The node.
-        above: Labels of the nodes above that have the same words.
+    Of `n` in one tree and `m` in the other, `min(n, m)` have the same number. `above`
+    are the labels of the nodes above that have the same words.
     """
     if node.isPos():
         return node

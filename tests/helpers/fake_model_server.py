@@ -11,11 +11,13 @@ import argparse
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import http.server
 import json
 import pathlib
 import re
 import ssl
+import subprocess
 import sys
 import threading
 
@@ -43,24 +45,15 @@ HTTP_CODES = {
 # `prediction_api_regex_` of model_servers/http_rest_api_handler.cc.
 PREDICT = re.compile(r"/v1/models/([^/:]+)(?:/versions/(\d+))?:predict", re.IGNORECASE)
 NUM_THREADS = 16
-# Of localhost, signed by itself for a hundred years, and its key.
-CERTIFICATE = pathlib.Path(__file__).with_name("localhost.pem")
-KEY = CERTIFICATE.with_suffix(".key.pem")
 
 
 @dataclasses.dataclass(frozen=True)
 class ProxyCheck:
-    """The conditions of a proxy in front of the server.
+    """The conditions of a proxy in front of the server."""
 
-    Attributes:
-        prefix: String before the paths of the server.
-        token: String to be in the header, or `None`.
-        tls: Bool, whether it speaks TLS, with `CERTIFICATE`.
-    """
-
-    prefix: str = ""
+    prefix: str = ""  # Of the paths.
     token: str | None = None
-    tls: bool = False
+    certificate: pathlib.Path | None = None  # For TLS, of `make_certificate`.
 
     def check(self, header):
         """Refuses another token, with a message that contains it."""
@@ -71,36 +64,36 @@ class ProxyCheck:
 OPEN = ProxyCheck()
 
 
-class PredictionService:
-    """Answers `Predict`."""
+def make_certificate(folder):
+    """Makes a certificate of localhost, signed by itself, and its key."""
+    path = folder / "localhost.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+    command += " -addext subjectAltName=DNS:localhost"
+    files = ["-out", path, "-keyout", path.with_suffix(".key")]
+    subprocess.run([*command.split(), *files], check=True, capture_output=True)
+    return path
 
-    def __init__(self, servable, gate):
-        self._servable, self._gate = servable, gate
 
-    def predict(self, request, context):
-        spec, servable = request.model_spec, self._servable
-        headers = dict(context.invocation_metadata())
-        version = spec.version.value if spec.HasField("version") else None
-        try:
-            self._gate.check(headers.get("authorization"))
-            servable.check_model(spec.name, version)
-            outputs = servable.predict(
-                spec.signature_name,
-                {
-                    name: tf.make_ndarray(proto)
-                    for name, proto in request.inputs.items()
-                },
-                list(request.output_filter),
-            )
-        except ServerError as error:
-            context.abort(error.code, str(error))
-        response = predict_pb2.PredictResponse()
-        response.model_spec.name = spec.name
-        response.model_spec.version.value = servable.version
-        response.model_spec.signature_name = spec.signature_name or "serving_default"
-        for name, value in outputs.items():
-            write_fields(value, response.outputs[name])
-        return response
+def predict(servable, gate, request, context):
+    """Answers a `Predict` request."""
+    spec = request.model_spec
+    headers = dict(context.invocation_metadata())
+    version = spec.version.value if spec.HasField("version") else None
+    inputs = {name: tf.make_ndarray(proto) for name, proto in request.inputs.items()}
+    try:
+        gate.check(headers.get("authorization"))
+        servable.check_model(spec.name, version)
+        asked = list(request.output_filter)
+        outputs = servable.predict(spec.signature_name, inputs, asked)
+    except ServerError as error:
+        context.abort(error.code, str(error))
+    response = predict_pb2.PredictResponse()
+    response.model_spec.name = spec.name
+    response.model_spec.version.value = servable.version
+    response.model_spec.signature_name = spec.signature_name or "serving_default"
+    for name, value in outputs.items():
+        write_fields(value, response.outputs[name])
+    return response
 
 
 def write_fields(value, proto):
@@ -130,18 +123,17 @@ def serve_grpc(servable, port=0, gate=OPEN):
         options=[("grpc.max_receive_message_length", -1)],  # As the server's.
     )
     handler = grpc.unary_unary_rpc_method_handler(
-        PredictionService(servable, gate).predict,
+        functools.partial(predict, servable, gate),
         predict_pb2.PredictRequest.FromString,
         predict_pb2.PredictResponse.SerializeToString,
     )
-    service = f"{gate.prefix}/tensorflow.serving.PredictionService"
-    handlers = {"Predict": handler}
-    server.add_generic_rpc_handlers(
-        [grpc.method_handlers_generic_handler(service[1:], handlers)]
-    )
+    service = f"{gate.prefix}/tensorflow.serving.PredictionService"[1:]
+    handlers = grpc.method_handlers_generic_handler(service, {"Predict": handler})
+    server.add_generic_rpc_handlers([handlers])
     address = f"localhost:{port}"
-    if gate.tls:
-        pair = (KEY.read_bytes(), CERTIFICATE.read_bytes())
+    if gate.certificate:
+        key = gate.certificate.with_suffix(".key")
+        pair = (key.read_bytes(), gate.certificate.read_bytes())
         credentials = grpc.ssl_server_credentials([pair])
         port = server.add_secure_port(address, credentials)
     else:
@@ -166,11 +158,9 @@ def serve_rest(servable, port=0, gate=OPEN):
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
-            length = int(self.headers.get("Content-Length", 0))
-            body = self.rfile.read(length)
-            code, body = answer_rest(
-                servable, self.path, body, gate, self.headers["Authorization"]
-            )
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            token = self.headers["Authorization"]
+            code, body = answer_rest(servable, self.path, body, gate, token)
             self.send_response(code)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
@@ -181,9 +171,9 @@ def serve_rest(servable, port=0, gate=OPEN):
             pass
 
     server = HTTPServer(("localhost", port), Handler)
-    if gate.tls:
+    if gate.certificate:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(CERTIFICATE, KEY)
+        context.load_cert_chain(gate.certificate, gate.certificate.with_suffix(".key"))
         server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
@@ -195,15 +185,14 @@ def serve_rest(servable, port=0, gate=OPEN):
         thread.join()
 
 
-def answer_rest(servable, path, body, gate=OPEN, authorization=None):
+def answer_rest(servable, path, body, gate, authorization):
     """Returns status code and body of the answer to a POST request."""
     try:
         gate.check(authorization)
         match = PREDICT.fullmatch(path.removeprefix(gate.prefix))
         if not (match and path.startswith(gate.prefix)):
-            raise ServerError(
-                Status.INVALID_ARGUMENT, f"Malformed request: POST {path}"
-            )
+            message = f"Malformed request: POST {path}"
+            raise ServerError(Status.INVALID_ARGUMENT, message)
         name, version = match.groups()
         servable.check_model(name, int(version) if version else None)
         signature, inputs, is_row = rest_json.read_request(body, servable.signatures)
@@ -214,29 +203,17 @@ def answer_rest(servable, path, body, gate=OPEN, authorization=None):
         return code, json.dumps({"error": str(error)}).encode()
 
 
-def parse_arguments(argv=None):
+def main(argv=None):
     parser = argparse.ArgumentParser(
         prog="python -m tests.helpers.fake_model_server",
         description="Serves an export by the rules of TF Serving.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--export-dir", required=True, help="what to serve")
+    parser.add_argument("--export-dir", required=True)
     parser.add_argument("--port", type=int, default=8500, help="of gRPC")
-    parser.add_argument("--rest-api-port", type=int, default=8501, help="of REST")
-    parser.add_argument("--model-name", default="translator", help="name of the model")
-    parser.add_argument(
-        "--enable-batching",
-        action="store_true",
-        help="run simultaneous requests of one signature together",
-    )
-    return parser.parse_args(argv)
-
-
-def main(argv=None):
-    args = parse_arguments(argv)
+    parser.add_argument("--rest-api-port", type=int, default=8501)
+    parser.add_argument("--model-name", default="translator")
+    args = parser.parse_args(argv)
     servable = Servable(args.export_dir, args.model_name)
-    if args.enable_batching:
-        servable = servable.with_batching()
     with (
         serve_grpc(servable, args.port) as grpc_address,
         serve_rest(servable, args.rest_api_port) as rest_address,

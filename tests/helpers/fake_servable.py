@@ -18,24 +18,16 @@ CODES = {status.value[0]: status for status in Status}
 
 
 class Servable:
-    """The newest version of an export.
-
-    Args:
-        export_dir: The folder that `python -m export` wrote.
-        name: String, under which the server offers it.
-    """
+    """The newest version of an export, under the name that a server gives it."""
 
     def __init__(self, export_dir, name="translator"):
-        folders = pathlib.Path(export_dir).glob("*/saved_model.pb")
+        folder, load = pathlib.Path(export_dir), tf.compat.v1.saved_model.loader.load
+        files = folder.glob("*/saved_model.pb")
         self.name = name
-        self.version = max(int(path.parent.name) for path in folders)
+        self.version = max(int(path.parent.name) for path in files)
         self._session = tf.compat.v1.Session(graph=tf.Graph())
         with self._session.graph.as_default():
-            meta = tf.compat.v1.saved_model.loader.load(
-                self._session,
-                ["serve"],
-                str(pathlib.Path(export_dir) / str(self.version)),
-            )
+            meta = load(self._session, ["serve"], str(folder / str(self.version)))
         self._session.graph.finalize()  # Nothing may grow.
         self.signatures = dict(meta.signature_def)
         self.run = self._run_session
@@ -60,11 +52,7 @@ class Servable:
         )
 
     def predict(self, signature_name, inputs, output_filter=()):
-        """Returns a dict from output to array; no `output_filter` means all.
-
-        Raises:
-            ServerError: The error that the server would return.
-        """
+        """Returns a dict from output to array; no `output_filter` means all."""
         signature_name = signature_name or "serving_default"
         if signature_name not in self.signatures:
             raise ServerError(

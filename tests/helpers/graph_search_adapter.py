@@ -48,10 +48,7 @@ class StepModel(NamedTuple):
         return state, constants
 
     def _take(self, state, rows, beams):
-        """Takes beams, `(B, K)`, of each sentence of `rows`, `(B,)`.
-
-        State of rank 0 is shared by all.
-        """
+        """Takes beams, `(B, K)`, of sentences, `(B,)`; all share state of rank 0."""
         places = tf.reshape(beams + self.beam_size * rows[:, None], [-1])
         return tf.nest.map_structure(
             lambda x: tf.gather(x, places) if x.shape.rank else x, state

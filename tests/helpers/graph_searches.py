@@ -33,12 +33,8 @@ def traced_search(
 ):
     """One graph for all batches, beams, tables, penalties and limits.
 
-    Args:
-        num_hypotheses: Int, or None for as many as the beam.
-        never: Tuple of ids.
-        search: `graph_beam_search`, or a function of the same arguments.
-        known_sizes: Ints, of the beam and of the vocabulary, where they must
-            be known beforehand.
+    `known_sizes` are those of the beam and of the vocabulary, where a `search` must
+    know them beforehand.
     """
     known_beam_size, width = known_sizes
     count = tf.Variable(0)

@@ -47,17 +47,11 @@ def make_model(
     **numbers,
 ):
     """Returns a built `Transformer` with a few features of all kinds."""
-    sizes = {
-        "num_layers": 1,
-        "hidden_dim": 8,
-        "intermediate_dim": 12,
-        "num_heads": 2,
-        "key_dim": 3,
-        "value_dim": 5,
-    }
+    sizes = {"num_layers": 1, "hidden_dim": 8, "intermediate_dim": 12}
+    sizes |= {"num_heads": 2, "key_dim": 3, "value_dim": 5, **numbers}
     model = Transformer(
         vocabulary_size,
-        Architecture(**{**sizes, **numbers}),
+        Architecture(**sizes),
         sequence_length,
         source_vocabulary_size,
         dtype=dtype,
@@ -70,11 +64,7 @@ def make_model(
 def randomize(model, seed, end_scale=2.0):
     """Gives a model other weights, gains and offsets among them.
 
-    Args:
-        model: A built `Transformer`.
-        seed: Int.
-        end_scale: Float: with a larger one, more translations end by
-            themselves, and some begin with the end.
+    With a larger `end_scale`, more translations end by themselves.
     """
     rng = np.random.default_rng(seed)
     tables = [model.embedding.embeddings, model.embedding_of_logits.embeddings]
@@ -114,23 +104,14 @@ def random_batch(model, seed, limit=50, longest=9, sentences=(1, 7)):
     )
 
 
-def trace_fast(model, forbidden_ids=None):
-    """Traces the fast search, for any beam size and number of hypotheses."""
+def trace_fast(model, forbidden_ids=None, sizes=None):
+    """Traces the fast search; any sizes of beam and result, or given ones."""
+    counts = COUNT_SPECS if sizes is None else []
 
-    @tf.function(input_signature=[*INPUT_SPECS, *COUNT_SPECS], autograph=False)
+    @tf.function(input_signature=[*INPUT_SPECS, *counts], autograph=False)
     def search(*arguments):
-        *batch, beam_size, num_hypotheses = arguments
-        return run_fast(model, batch, beam_size, num_hypotheses, forbidden_ids)
-
-    return search
-
-
-def trace_greedy(model, forbidden_ids=None):
-    """Traces the fast search for a beam of one."""
-
-    @tf.function(input_signature=INPUT_SPECS, autograph=False)
-    def search(*batch):
-        return run_fast(model, batch, 1, None, forbidden_ids)
+        batch, found_sizes = arguments[:4], arguments[4:] or sizes
+        return run_fast(model, batch, *found_sizes, forbidden_ids)
 
     return search
 
@@ -170,10 +151,7 @@ def to_arrays(hypotheses):
 def check_same(found, expected, atol=1e-4):
     """Checks that hypotheses are the same, but for what is nearly a tie.
 
-    Args:
-        found: `Hypotheses`, of which there may be fewer a sentence.
-        expected: `Hypotheses`.
-        atol: Float, by how much scores may differ.
+    `found` may have fewer a sentence than `expected`; scores differ by `atol`.
     """
     found, expected = to_arrays(found), to_arrays(expected)
     count = found.scores.shape[1]

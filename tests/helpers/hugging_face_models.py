@@ -42,15 +42,10 @@ def make_table(pieces):
 
 
 def write_folder(folder, shares=True, **numbers):
-    """Writes the folder of a random model, as the library saves it.
+    """Writes the folder of a random model, as the library saves it, and returns it.
 
-    Args:
-        folder: An empty folder.
-        shares: Bool, whether both sides share vocabulary and matrix.
-        **numbers: Of `MarianConfig`.
-
-    Returns:
-        The `MarianMTModel`.
+    If it `shares`, both sides have one vocabulary and matrix; `numbers` are of
+    `MarianConfig`.
     """
     import torch
     import transformers

@@ -25,12 +25,12 @@ import tensorflow  # noqa: F401  Imported before the forks, for speed.
 import train.__main__ as train_command
 from keras_transformer import Transformer
 from train.monitoring import final_scores
+from train.monitoring.progress import Progress
 from train.monitoring.validation_bleu import ValidationBleu
-from train.run.training_state import TrainingState
 
 KINDS = {
     "plain": [],
-    "decay": ["--average-decay=0.9", "--validate-bleu=1"],
+    "decay": ["--weight-decay=0.01", "--validate-bleu=1"],
     "patience": [
         *("--patience=2", "--keep-best=1", "--best-by=bleu"),
         *("--validate-bleu=1", "--validation-beam-size=1"),
@@ -40,7 +40,7 @@ KINDS = {
 KILL_BEFORE_RENAME = (1, 2, 4, 6, 9, 12)
 # These end just after a call within
 PLACES = (
-    (TrainingState, "on_test_batch_end"),  # the validation,
+    (Progress, "on_test_begin"),  # the validation,
     (ValidationBleu, "_search_batch"),  # the translation of its sentences,
     (Transformer, "get_weights"),  # the mean of the checkpoints,
     (Transformer, "save"),  # the file that becomes `model.keras`,

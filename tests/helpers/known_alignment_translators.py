@@ -47,11 +47,7 @@ def word_swap() -> SentenceTranslator:
 
 
 def swap(text: str) -> tuple[str, list[int]]:
-    """Swaps words of letters; what stands between them keeps its place.
-
-    Returns:
-        The text, and for each of its words the index of that in the source.
-    """
+    """Swaps words; returns the text, and the index in the source of each word."""
     words = find_words(text)
     order = list(range(len(words)))
     names = [i for i, word in enumerate(words) if word.is_word]

@@ -14,13 +14,8 @@ import tensorflow as tf
 def check_layer(cls, init_kwargs, inputs, output_shape, num_weights, tmp_path):
     """Builds, calls, traces, trains and saves a layer; asserts each promise.
 
-    Args:
-        cls: The layer class.
-        init_kwargs: Its arguments; leave none at its default.
-        inputs: Dict from argument of `call` to array, in call order.
-        output_shape: Expected shape of the output.
-        num_weights: Expected number of weights, sub-layers included.
-        tmp_path: pytest's folder for this test.
+    `init_kwargs` should leave no argument at its default; `inputs` is a dict from
+    arguments of `call`, in order, to arrays; sub-layers count in `num_weights`.
     """
     keras.utils.set_random_seed(2017)
     shapes = [x.shape for x in inputs.values()]

@@ -31,12 +31,8 @@ CONFIGURATION = {
 def make_tensors(sizes, recurrent=True, seed=3, output=""):
     """Returns random tensors by Marian's names.
 
-    Args:
-        sizes: Rows of the one matrix, or of those of sources and targets.
-        recurrent: Bool, whether the decoder has an SSRU.
-        seed: Int.
-        output: `"W"` or `"Wt"`, the name of the matrix of the logits, if it is
-            not that of the embeddings.
+    `sizes` are rows of the one matrix, or of those of sources and targets; `output`,
+    `"W"` or `"Wt"`, is the matrix of the logits if it is not that of the embeddings.
     """
     random = np.random.default_rng(seed)
     tensors = {}
@@ -96,14 +92,10 @@ def quantize(tensors):
 
 
 def write_model(path, tensors, factors=None, **changes):
-    """Writes tensors and configuration, as `.npz` or `.bin`.
+    """Writes tensors and changes of the configuration, as `.npz` or `.bin`.
 
-    Args:
-        path: Path of the file.
-        tensors: Theirs, by name.
-        factors: Those of `quantize`, of a `.bin`. Marian's file has the factor
-            after the values, and the transposed matrix unless it embeds words.
-        **changes: Of the configuration.
+    A `.bin` has the factors of `quantize` after the values, and the transposed
+    matrix unless it embeds words.
     """
     factors = factors or {}
     text = yaml.safe_dump({**CONFIGURATION, **changes}).encode() + b"\0"
@@ -126,33 +118,20 @@ def write_model(path, tensors, factors=None, **changes):
         names.append(label)
         shapes.append(struct.pack(f"<{array.ndim}i", *array.shape))
         blocks.append(block)
-    path.write_bytes(
-        b"".join(
-            (
-                struct.pack("<2Q", 1, len(tensors)),
-                *(*headers, *names, *shapes),
-                struct.pack("<Q", 5) + bytes(5),
-                *blocks,
-            )
-        )
-    )
+    start, gap = struct.pack("<2Q", 1, len(tensors)), struct.pack("<Q", 5) + bytes(5)
+    path.write_bytes(b"".join([start, *headers, *names, *shapes, gap, *blocks]))
 
 
 def forward(tensors, source_ids, target_ids, activation="relu"):
-    """Returns the logits of one sentence.
+    """Returns the logits of one sentence: ids with the end, and those said so far."""
+    sources, targets = (
+        tensors["Wemb" if "Wemb" in tensors else f"{side}_Wemb"]
+        for side in ("encoder", "decoder")
+    )
 
-    Args:
-        tensors: Theirs, by name.
-        source_ids: Their ids, with the end.
-        target_ids: Their ids, of what has been said; none at first.
-        activation: `"relu"` or `"swish"`.
-    """
-    table = tensors.get("Wemb")
-    sources = tensors["encoder_Wemb"] if table is None else table
-    targets = tensors["decoder_Wemb"] if table is None else table
-    act = {"relu": lambda x: np.maximum(x, 0), "swish": lambda x: x / (1 + np.exp(-x))}[
-        activation
-    ]
+    def act(x):
+        return np.maximum(x, 0) if activation == "relu" else x / (1 + np.exp(-x))
+
     t = {name: array.astype("float64") for name, array in tensors.items()}
 
     def norm(x, name):
@@ -214,15 +193,9 @@ def forward(tensors, source_ids, target_ids, activation="relu"):
 
 
 def translate_greedily(tensors, source_ids, end, unknown, limit, **options):
-    """Returns the ids of a greedy translation, without the end.
+    """Returns at most `limit` ids of a greedy translation, without the end.
 
-    Args:
-        tensors: Theirs, by name.
-        source_ids: Their ids, with the end.
-        end: Int, their id of the end.
-        unknown: Int, their id of the unknown piece, which is never generated.
-        limit: Int, most ids.
-        **options: Arguments of `forward`.
+    The id `unknown` is never generated; `options` are arguments of `forward`.
     """
     said = []
     while len(said) < limit:
@@ -237,20 +210,11 @@ def translate_greedily(tensors, source_ids, end, unknown, limit, **options):
 def write_download(
     folder, protos, tables, recurrent=False, seed=3, unknown=9.0, **changes
 ):
-    """Writes what an OPUS-MT download holds.
+    """Writes what an OPUS-MT download holds, and returns the tensors of the model.
 
-    Args:
-        folder: An empty folder.
-        protos: SentencePiece models of sources and of targets.
-        tables: Dicts from pieces to ids; one for both sides, or one each.
-        recurrent: Bool, whether the decoder has an SSRU.
-        seed: Int, of the weights.
-        unknown: Float, added to the logit of the unknown piece, which would be
-            the most probable, were it ever generated.
-        **changes: Of the configuration.
-
-    Returns:
-        The tensors of the model.
+    `protos` are SentencePiece models of both sides, `tables` dicts from pieces to
+    ids, one for both sides or one each. `unknown` is added to the logit of the
+    unknown piece, which would be the most probable, were it ever generated.
     """
     autoreg = "rnn" if recurrent else "self-attention"
     tensors = make_tensors([len(table) for table in tables], recurrent, seed)
@@ -260,8 +224,7 @@ def write_download(
         elif tensor_name.endswith(("_ln_bias", "_logit_out_b")):
             tensor *= 0.1
     tensors["decoder_ff_logit_out_b"][0, tables[-1]["<unk>"]] += unknown
-    name = "opus.spm32k-spm32k.transformer-align.model1.npz"
-    name += ".best-perplexity.npz"
+    name = "opus.spm32k-spm32k.transformer-align.model1.npz.best-perplexity.npz"
     changes = {"transformer-decoder-autoreg": autoreg, **changes}
     write_model(folder / name, tensors, **changes)
     for side, proto in zip(("source", "target"), protos, strict=True):

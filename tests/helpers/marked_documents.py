@@ -18,22 +18,14 @@ BLOCKS = ("div", "p", "ul", "li", "td")
 
 
 class Writer:
-    """Writes XHTML whose words occur once, and whose tags have numbers.
-
-    Args:
-        seed: Int, of all that is drawn.
-    """
+    """Writes XHTML whose words occur once, and whose tags have numbers."""
 
     def __init__(self, seed: int):
         self.random = random.Random(seed)
         self.numbers = itertools.count()
 
     def document(self, crossing: bool = False) -> str:
-        """Writes blocks of sentences.
-
-        Args:
-            crossing: Whether a tag may reach from one sentence into another.
-        """
+        """Writes blocks; `crossing` tags may reach into the next sentence."""
         blocks = [self.block(crossing, 0) for _ in range(3)]
         return f"<body>\n{''.join(blocks)}\n</body>"
 
@@ -90,36 +82,28 @@ def split_sentences(texts):
 def permuted(order):
     """Returns a translator that writes words in capitals in another order.
 
-    Args:
-        order: Function from a number of words to the place of each.
+    `order` is a function from a number of words to the place of each.
     """
 
     def write(text):
-        tokens = [
-            token.upper() if token.isalnum() else token for token in TOKEN.findall(text)
-        ]
+        tokens = [t.upper() if t.isalnum() else t for t in TOKEN.findall(text)]
         return " ".join(tokens[i] for i in order(len(tokens)))
-
-    def align(sources, targets):
-        return [
-            align_tokens(*pair, order) for pair in zip(sources, targets, strict=True)
-        ]
 
     def translate(texts):
         return [write(text) for text in texts], [False] * len(texts)
 
+    def align(sources, targets):
+        pairs = zip(sources, targets, strict=True)
+        return [align_tokens(*pair, order) for pair in pairs]
+
     return SentenceTranslator(split_sentences, translate, align)
-
-
-def contains_word(word, found):
-    return found.start() <= word.start < found.end()
 
 
 def align_tokens(source, target, order):
     """Returns the weights of words whose tokens stand in another order."""
     words = find_words(source)
     of_token = [
-        [i for i, w in enumerate(words) if contains_word(w, found)]
+        [i for i, w in enumerate(words) if found.start() <= w.start < found.end()]
         for found in TOKEN.finditer(source)
     ]
     of_target = [i for k in order(len(of_token)) for i in of_token[k]]

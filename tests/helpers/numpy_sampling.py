@@ -32,17 +32,9 @@ def weights_of(row, allowed, temperature=1.0, top_k=0, top_p=1.0):
 
 
 def draw(row, allowed, seed, index, *cuts):
-    """Draws a token.
+    """Draws a token of logits `(V,)`, and returns how near it was to another.
 
-    Args:
-        row: Array `(V,)`, logits or log-probabilities.
-        allowed: List of ints, the tokens that may come.
-        seed: Int.
-        index: Int, the position.
-        *cuts: Temperature, `top_k` and `top_p`.
-
-    Returns:
-        The token, and how near it was to another.
+    `cuts` are temperature, `top_k` and `top_p`.
     """
     weights, near = weights_of(row, allowed, *cuts)
     blocks = [weights[i : i + 256] for i in range(0, len(weights), 256)]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.helpers.reference_searches import log_softmax
 from tests.helpers.signature_requests import ALPHA
 
 
@@ -29,10 +30,8 @@ def target_log_probabilities(model, source_ids, target_ids):
     shifted = np.pad(target_ids, [[0, 0], [1, 0]], constant_values=3)[:, :-1]
     shifted[target_ids == 0] = 0
     logits = model({"source_ids": source_ids, "target_ids": shifted})
-    logits = np.array(logits, np.float64)
-    logits -= logits.max(axis=2, keepdims=True)
-    logits -= np.log(np.exp(logits).sum(axis=2, keepdims=True))
-    found = np.take_along_axis(logits, target_ids[:, :, None], axis=2)[..., 0]
+    found = log_softmax(logits)
+    found = np.take_along_axis(found, target_ids[:, :, None], axis=2)[..., 0]
     return np.where(target_ids > 0, found, 0.0)
 
 

@@ -85,14 +85,10 @@ def repeats(ids, size):
 
 
 def allowed_tokens(ids, row, limit, size=0, least=0):
-    """Returns the tokens that may follow, by the docstring of `SearchOptions`.
+    """Returns the tokens that may follow `ids`, as `SearchOptions` documents.
 
-    Args:
-        ids: Tuple of ints, the tokens so far.
-        row: Array `(V,)`, -inf where the model lets no token follow.
-        limit: Int, tokens.
-        size: Int, `no_repeat_ngram`.
-        least: Int, `min_length`.
+    `row` is -inf where the model lets no token follow, `size` is `no_repeat_ngram`
+    and `least` is `min_length`.
     """
     if len(ids) + 1 == limit:
         return [END]
@@ -112,14 +108,9 @@ def plain_beam_search(
 ):
     """Beam search that continues to the limit, whatever it has found.
 
-    Args:
-        prefix: Tuple of ints, with which all begin.
-        **rules: `size` and `least` of `allowed_tokens`.
-
-    Returns:
-        `(score, ids)` of each finished hypothesis, best first; the number of
-        steps after which the bound of the docstring ends the search; and how
-        near a choice or a stop came to the other outcome.
+    Returns `(score, ids)` of each finished hypothesis, best first; the number of
+    steps after which the bound of the docstring ends the search; and how near a
+    choice or a stop came to the other outcome.
     """
     log_probabilities = log_softmax(table)
     live, finished, needed, gap = [((), 0.0)], [], None, np.inf
@@ -162,14 +153,8 @@ def plain_beam_search(
 def search_by_hash(search, arrays, beam_size, **rules):
     """Searches with a model that sees all tokens so far, on any backend.
 
-    Their hash takes the place of the position in the tables.
-
-    Args:
-        search: `beam_search` or `graph_beam_search`.
-        arrays: Dict of float32 `"tables"`, `(B, L, V, V)`, and of
-            `"length_penalty"`, `"max_lengths"` and `"prefix_ids"`.
-        beam_size: Int.
-        **rules: Of `SearchOptions`.
+    Their hash takes the place of the position in `arrays["tables"]`, `(B, L, V, V)`;
+    `arrays` also has `"length_penalty"`, `"max_lengths"` and `"prefix_ids"`.
     """
     batch, length, size, _ = arrays["tables"].shape
     flat_tables = ops.reshape(arrays["tables"], [-1, size])
@@ -193,12 +178,7 @@ def search_by_hash(search, arrays, beam_size, **rules):
 
 
 def search_modes(search):
-    """Returns functions that search arrays of `search_by_hash`, by name.
-
-    Args:
-        search: `beam_search` with the length of the tables, or the search for
-            graphs.
-    """
+    """Returns functions that search arrays of `search_by_hash`, by name."""
 
     def draw(next_step, state, options, limits, prefix_ids, constants):
         rows = ops.arange(len(limits), dtype="int32")

@@ -11,15 +11,10 @@ from tests.helpers.batching_session import ServerError
 
 
 def read_request(body, signatures):
-    """Turns the body of a request into tensors.
+    """Reads the body of a request.
 
-    Args:
-        body: Bytes.
-        signatures: Dict from name to SignatureDef.
-
-    Returns:
-        Name of the signature, dict from input to array, and whether the
-        request is in the row format.
+    Returns the name of the signature, a dict from input to array, and whether the
+    request is in the row format.
     """
     try:
         request = json.loads(body)

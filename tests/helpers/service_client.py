@@ -20,12 +20,7 @@ from tests.helpers.fake_models import FunctionRuntime, make_outputs
 
 
 class ReversingModel:
-    """A model that reverses texts, as fast as a test allows.
-
-    Attributes:
-        batches: Lists of bytes: what it was asked, in order.
-        gate: Event; it does not answer before it is set.
-    """
+    """A model that reverses texts, and answers when its `gate` is set."""
 
     def __init__(self):
         self.batches, self.gate = [], threading.Event()
@@ -39,8 +34,6 @@ class ReversingModel:
 
 @dataclasses.dataclass
 class Answer:
-    """Response of the service."""
-
     status: int
     headers: dict
     body: bytes
@@ -50,13 +43,6 @@ class Answer:
 
 
 class ServiceClient:
-    """Where a service is.
-
-    Attributes:
-        port: Int.
-        url: String.
-    """
-
     def __init__(self, port):
         self.port, self.url = port, f"http://127.0.0.1:{port}"
 
@@ -79,9 +65,8 @@ class ServiceClient:
         )
 
     def post_file(self, path, name, content, **fields):
-        body, kind = urllib3.encode_multipart_formdata(
-            {**fields, "file": (name, content)}
-        )
+        fields["file"] = (name, content)
+        body, kind = urllib3.encode_multipart_formdata(fields)
         return self.post_body(path, body, kind)
 
     def post_body(self, path, body, kind):

@@ -42,15 +42,14 @@ def options_inputs(texts, alpha=ALPHA, extra=EXTRA, prefixes=None):
     }
 
 
+def checksums(texts):
+    return np.array([zlib.crc32(text) for text in texts], np.int64)
+
+
 def ask_options(texts):
     """One row in eight or so has an error."""
-    numbers = [zlib.crc32(text) for text in texts]
-    return options_inputs(
-        texts,
-        alpha=[n % 4 / 2 for n in numbers],
-        extra=[n % 9 - 1 for n in numbers],
-        prefixes=[PREFIXES[n % 4] for n in numbers],
-    )
+    n = checksums(texts)
+    return options_inputs(texts, n % 4 / 2, n % 9 - 1, [PREFIXES[i] for i in n % 4])
 
 
 def constrained_inputs(texts, size=0, least=0, ratio=0.0):
@@ -65,13 +64,8 @@ def constrained_inputs(texts, size=0, least=0, ratio=0.0):
 
 def ask_constrained(texts):
     """One row in ten or so has an error."""
-    numbers = [zlib.crc32(text) for text in texts]
-    return constrained_inputs(
-        texts,
-        size=[n % 5 for n in numbers],
-        least=[n % 10 - 1 for n in numbers],
-        ratio=[n % 3 for n in numbers],
-    )
+    n = checksums(texts)
+    return constrained_inputs(texts, n % 5, n % 10 - 1, n % 3)
 
 
 def sample_inputs(texts, seeds, temperature=1.0, top_k=0, top_p=1.0):
@@ -87,14 +81,8 @@ def sample_inputs(texts, seeds, temperature=1.0, top_k=0, top_p=1.0):
 
 def ask_sample(texts):
     """One row in nine or so has an error."""
-    numbers = [zlib.crc32(text) for text in texts]
-    return sample_inputs(
-        texts,
-        seeds=[n % 2**31 for n in numbers],
-        temperature=[n % 3 / 2 + 0.5 for n in numbers],
-        top_k=[n % 9 - 1 for n in numbers],
-        top_p=[(1 + n % 4) / 4 for n in numbers],
-    )
+    n = checksums(texts)
+    return sample_inputs(texts, n % 2**31, n % 3 / 2 + 0.5, n % 9 - 1, (1 + n % 4) / 4)
 
 
 def ask_ids(texts):
@@ -143,23 +131,16 @@ def ints(values):
 
 
 def differences(found, expected):
-    """Compares the answers to one text, beside others and alone.
+    """Lists how an answer beside other texts differs from that to a text alone.
 
-    Args:
-        found: Dict from output to the text's row of the answer to a batch;
-            it may be padded with `""`, zeros, False or -1.
-        expected: Dict of the same rows of the answer to the text alone.
-
-    Returns:
-        List of strings, one for each output that differs.
+    `found` and `expected` are dicts from output to the text's row; a row that was
+    found may be padded with `""`, zeros, False or -1.
     """
     if found.keys() != expected.keys():
         return [f"outputs {list(found)} and alone {list(expected)}"]
-    undecided = find_tied_outputs(expected)
-    expected = {k: v for k, v in expected.items() if k not in undecided}
     return [
         f"{name}: {found[name]!r} and alone {expected[name]!r}"
-        for name in expected
+        for name in expected.keys() - find_tied_outputs(expected)
         if not is_same(np.asarray(found[name]), np.asarray(expected[name]))
     ]
 
@@ -212,19 +193,16 @@ def invalid_outputs(outputs):
         if value.dtype.kind == "f" and not np.isfinite(value).all():
             found.append(f"{name}: {value}")
         if value.dtype.kind == "O":
-            for text in value.ravel():
-                try:
-                    text.decode("utf-8")
-                except UnicodeDecodeError:
-                    found.append(f"{name}: {text!r}")
+            texts = value.ravel()
+            is_valid = [t.decode("utf-8", "ignore").encode() == t for t in texts]
+            found += [f"{name}: {t!r}" for t in texts[~np.array(is_valid, bool)]]
     return found
 
 
 def hypotheses_of_beam(beam):
-    """Finds the finished hypotheses in one row of `explain_beam` alone.
+    """Returns `(score, pieces)` of each hypothesis that a row of `explain_beam` has.
 
-    Returns:
-        `(score, pieces)` of each, best first, the earlier first of equals.
+    Best first; of equals, the earlier first.
     """
     paths, finished = {0: ()}, []
     for step, penalty_here in enumerate(beam["penalties"]):

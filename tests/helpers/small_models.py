@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras_transformer import PRESETS
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.data.vocabulary import EncodedPairs, Ids
+from train.data.encoded_pairs import EncodedPairs, Ids
 from train.fit import UpdateOptions, make_training_model
 
 VOCABULARY_SIZE = 61
@@ -15,16 +15,8 @@ SETTINGS = UpdateOptions(batch_tokens=120, steps_per_epoch=3)
 
 
 def preset(**changes):
-    sizes = {
-        "num_layers": 1,
-        "hidden_dim": 16,
-        "intermediate_dim": 24,
-        "num_heads": 2,
-        "key_dim": 8,
-        "value_dim": 8,
-        "warmup_steps": 100,
-        "dropout": 0.0,
-    }
+    sizes = {"num_layers": 1, "hidden_dim": 16, "intermediate_dim": 24, "num_heads": 2}
+    sizes |= {"key_dim": 8, "value_dim": 8, "warmup_steps": 100, "dropout": 0.0}
     return PRESETS["tiny"].replace(**{**sizes, **changes})
 
 

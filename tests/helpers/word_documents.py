@@ -1,11 +1,10 @@
 """Makes Word documents with most of what paragraphs hold."""
 
+import base64
 import collections
 import io
 import re
-import struct
 import zipfile
-import zlib
 
 import docx
 from docx.opc.constants import RELATIONSHIP_TYPE
@@ -13,6 +12,11 @@ from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 from lxml import etree
 
+# A PNG of one pixel.
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAA"
+    "AABJRU5ErkJggg=="
+)
 MAIN = "word/document.xml"
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 
@@ -95,7 +99,7 @@ def make_document():
         )
         document.element.body.insert_element_before(paragraph, "w:sectPr")
     document.add_heading("A heading of words", level=1)
-    document.add_paragraph("A picture ").add_run().add_picture(io.BytesIO(make_png()))
+    document.add_paragraph("A picture ").add_run().add_picture(io.BytesIO(PICTURE))
     table = document.add_table(1, 2)
     table.cell(0, 0).text = "A cell of words"
     table.cell(0, 1).text = "42"
@@ -155,22 +159,10 @@ def elements(content):
 
 def wrap(content):
     """Returns a document of one paragraph with this content."""
-    parts = unpack(make_document())
-    root = f'<w:document xmlns:w="{W[1:-1]}"><w:body><w:p>{content}</w:p>'
-    return pack(parts | {MAIN: f"{root}</w:body></w:document>".encode()})
+    return pack(unpack(make_document()) | {MAIN: root(f"<w:p>{content}</w:p>")})
 
 
-def make_png():
-    """Returns a picture of one pixel."""
-
-    def chunk(kind, data):
-        check = struct.pack(">I", zlib.crc32(kind + data))
-        return struct.pack(">I", len(data)) + kind + data + check
-
-    head = struct.pack(">2I5B", 1, 1, 8, 0, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", head)
-        + chunk(b"IDAT", zlib.compress(b"\0\0"))
-        + chunk(b"IEND", b"")
-    )
+def root(body):
+    """Returns the main part of a document."""
+    start = f'<w:document xmlns:w="{W[1:-1]}"><w:body>'
+    return f"{start}{body}</w:body></w:document>".encode()

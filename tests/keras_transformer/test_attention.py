@@ -58,17 +58,6 @@ def test_keeps_the_promises_of_a_layer(tmp_path):
     )
 
 
-def test_biases_are_in_the_config():
-    config = MultiHeadAttention(H, KEY_DIM, use_bias=True).get_config()
-    layer = MultiHeadAttention.from_config(config)
-    layer.build((B, T, D), (B, S, D))
-
-    assert [tuple(weight.shape) for weight in layer.weights] == [
-        *[(D, H * KEY_DIM), (H * KEY_DIM,)] * 3,
-        *[(H * KEY_DIM, D), (D,)],
-    ]
-
-
 def test_kernels_start_with_the_fans_of_the_whole_projection():
     layer = MultiHeadAttention(num_heads=8, key_dim=32)
     layer.build((None, None, 40), (None, None, 40))

@@ -56,24 +56,20 @@ MASKS = {"target_mask": TARGET_MASK, "memory_mask": MEMORY_MASK}
 # The contract.
 
 
-def test_a_layer_keeps_the_promises_of_a_layer(tmp_path):
+@pytest.mark.parametrize(
+    ("cls", "num_layers", "num_weights"),
+    [
+        (DecoderLayer, {}, 2 * 4 + 4 + 3 * 2),  # Attentions, feed-forward, norms.
+        (Decoder, {"num_layers": 1}, 18 + 2),  # With the norm at the end.
+    ],
+)
+def test_keeps_the_promises_of_a_layer(tmp_path, cls, num_layers, num_weights):
     check_layer(
-        DecoderLayer,
-        init_kwargs={**SIZES, "dropout": 0.1, "norm": "pre"},
+        cls,
+        init_kwargs={**num_layers, **SIZES, "dropout": 0.1, "norm": "pre"},
         inputs={"target": TARGET, "memory": random_array(B, S, 9)},
         output_shape=(B, T, D),
-        num_weights=2 * 4 + 4 + 3 * 2,  # Attentions, feed-forward, norms.
-        tmp_path=tmp_path,
-    )
-
-
-def test_a_stack_keeps_the_promises_of_a_layer(tmp_path):
-    check_layer(
-        Decoder,
-        init_kwargs={"num_layers": 1, **SIZES, "dropout": 0.1, "norm": "pre"},
-        inputs={"target": TARGET, "memory": random_array(B, S, 9)},
-        output_shape=(B, T, D),
-        num_weights=18 + 2,  # With the norm at the end.
+        num_weights=num_weights,
         tmp_path=tmp_path,
     )
 

@@ -24,16 +24,24 @@ def sines(positions, hidden_dim, max_wavelength=10_000):
     return table
 
 
-# Tokens: the contract.
+# The contract.
 
 
-def test_tokens_keep_the_promises_of_a_layer(tmp_path):
+@pytest.mark.parametrize(
+    ("cls", "init_kwargs", "inputs", "num_weights"),
+    [
+        (TokenEmbedding, {"vocabulary_size": V, "hidden_dim": D}, IDS, 1),
+        (SinePositionEncoding, {"max_wavelength": 500, "offset": 2}, None, 0),
+        (PositionEmbedding, {"sequence_length": 9}, None, 1),
+    ],
+)
+def test_keeps_the_promises_of_a_layer(tmp_path, cls, init_kwargs, inputs, num_weights):
     check_layer(
-        TokenEmbedding,
-        init_kwargs={"vocabulary_size": V, "hidden_dim": D},
-        inputs={"inputs": IDS},
+        cls,
+        init_kwargs,
+        {"inputs": random_array(B, T, D) if inputs is None else inputs},
         output_shape=(B, T, D),
-        num_weights=1,
+        num_weights=num_weights,
         tmp_path=tmp_path,
     )
 
@@ -149,17 +157,6 @@ def test_the_mask_of_logits_is_that_of_their_states():
 # Sines.
 
 
-def test_sines_keep_the_promises_of_a_layer(tmp_path):
-    check_layer(
-        SinePositionEncoding,
-        init_kwargs={"max_wavelength": 500, "offset": 2},
-        inputs={"inputs": random_array(B, T, D)},
-        output_shape=(B, T, D),
-        num_weights=0,
-        tmp_path=tmp_path,
-    )
-
-
 @pytest.mark.parametrize("hidden_dim", [1, 6, 7, 512])
 @pytest.mark.parametrize("max_wavelength", [10_000, 50.5])
 def test_sines_and_cosines_alternate(hidden_dim, max_wavelength):
@@ -171,31 +168,20 @@ def test_sines_and_cosines_alternate(hidden_dim, max_wavelength):
     np.testing.assert_allclose(outputs, [expected] * B, atol=1e-6)
 
 
-def test_sines_may_have_an_offset():
-    layer = SinePositionEncoding(offset=2)
-
-    outputs = layer(random_array(B, T, D), start_index=3)
-
-    expected = sines(range(5, 5 + T), D)
-    np.testing.assert_allclose(outputs, [expected] * B, atol=1e-6)
-
-
-@pytest.mark.parametrize("offset", [-1, 1.0, None])
-def test_refuses_an_offset_that_is_no_index(offset):
-    with pytest.raises(ValueError, match="`offset` must be an int of 0"):
-        SinePositionEncoding(offset=offset)
-
-
 @pytest.mark.parametrize("start_index", [0, 3, 700])
 @pytest.mark.parametrize("dtype", [None, "int32", "int64"])
-def test_sines_may_start_later(start_index, dtype):
+@pytest.mark.parametrize("offset", [0, 2])
+def test_sines_may_start_later(start_index, dtype, offset):
     index = start_index
     if dtype is not None:
         index = ops.convert_to_tensor(start_index, dtype)
 
-    outputs = SinePositionEncoding()(random_array(B, T, D), start_index=index)
+    outputs = SinePositionEncoding(offset=offset)(
+        random_array(B, T, D), start_index=index
+    )
 
-    expected = sines(range(start_index, start_index + T), D)
+    first = start_index + offset
+    expected = sines(range(first, first + T), D)
     # Angles up to 700 in float32, which has 24 bits: off by 700 * 2^-24.
     np.testing.assert_allclose(outputs, [expected] * B, atol=1e-4)
 
@@ -213,17 +199,6 @@ def test_positions_are_exact_in_half_precision(dtype):
 
 
 # Learned positions.
-
-
-def test_learned_positions_keep_the_promises_of_a_layer(tmp_path):
-    check_layer(
-        PositionEmbedding,
-        init_kwargs={"sequence_length": 9},
-        inputs={"inputs": random_array(B, T, D)},
-        output_shape=(B, T, D),
-        num_weights=1,
-        tmp_path=tmp_path,
-    )
 
 
 @pytest.mark.parametrize("start_index", [0, 2, 4])

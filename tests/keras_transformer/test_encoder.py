@@ -49,24 +49,20 @@ def encode(encoder):
 # The contract.
 
 
-def test_a_layer_keeps_the_promises_of_a_layer(tmp_path):
+@pytest.mark.parametrize(
+    ("cls", "num_layers", "num_weights"),
+    [
+        (EncoderLayer, {}, 4 + 4 + 2 * 2),  # Attention, feed-forward, two norms.
+        (Encoder, {"num_layers": 2}, 2 * 12 + 2),  # With the norm at the end.
+    ],
+)
+def test_keeps_the_promises_of_a_layer(tmp_path, cls, num_layers, num_weights):
     check_layer(
-        EncoderLayer,
-        init_kwargs={**SIZES, "dropout": 0.1, "norm": "pre"},
+        cls,
+        init_kwargs={**num_layers, **SIZES, "dropout": 0.1, "norm": "pre"},
         inputs={"inputs": random_array(B, S, D)},
         output_shape=(B, S, D),
-        num_weights=4 + 4 + 2 * 2,  # Attention, feed-forward, two norms.
-        tmp_path=tmp_path,
-    )
-
-
-def test_a_stack_keeps_the_promises_of_a_layer(tmp_path):
-    check_layer(
-        Encoder,
-        init_kwargs={"num_layers": 2, **SIZES, "dropout": 0.1, "norm": "pre"},
-        inputs={"inputs": random_array(B, S, D)},
-        output_shape=(B, S, D),
-        num_weights=2 * 12 + 2,  # With the norm at the end.
+        num_weights=num_weights,
         tmp_path=tmp_path,
     )
 
@@ -144,13 +140,6 @@ def test_dropout_falls_on_both_sub_layers_and_only_in_training(norm):
         )
         difference = ops.abs(layer(x, training=True) - layer(x))
         assert ops.max(difference) > 0.01, silent
-
-
-def test_dropout_spares_the_weights_of_attention():
-    layer = EncoderLayer(**SIZES, dropout=0.5)
-    layer.build((None, None, D))
-
-    assert layer.attention.dropout == 0.0
 
 
 @pytest.mark.parametrize("norm", NORMS)

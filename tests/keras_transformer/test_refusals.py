@@ -61,118 +61,116 @@ RESIDUALS = [
 UNKNOWN = (None, None, None)
 KNOWN = (None, None, 6)
 ATTENTION = functools.partial(MultiHeadAttention, 2, 3)
+
+
+def cases(message, calls, name, values, **others):
+    """Returns a case for each call and value of the argument `name`."""
+    return [
+        (message, call, {**others, name: value}) for call in calls for value in values
+    ]
+
+
 REFUSALS = [
     *(
         (f"`{name}` must be .*{name}={value!r}", make, {name: value})
         for make, name in POSITIVE_INTS
         for value in (0, -1, 2.5, True)
     ),
-    *(
-        (r"`dropout` must be a number in \[0, 1\)", make, {"dropout": value})
-        for make in (*RESIDUALS, ATTENTION)
-        for value in (-0.1, 1.0, float("nan"), "0.1", None)
+    *cases(
+        r"`dropout` must be a number in \[0, 1\)",
+        [*RESIDUALS, ATTENTION],
+        "dropout",
+        (-0.1, 1.0, float("nan"), "0.1", None),
     ),
-    *(
-        (
-            "`norm` must be one of 'post', 'pre'.*norm=",
-            make,
-            {"dropout": 0.1, "norm": value},
-        )
-        for make in RESIDUALS
-        for value in ("Post", "", None)
+    *cases(
+        "`norm` must be one of 'post', 'pre'.*norm=",
+        RESIDUALS,
+        "norm",
+        ("Post", "", None),
+        dropout=0.1,
     ),
-    (
-        "`positions` must be one of 'sine', 'learned'.*Received",
-        MODEL,
-        {"positions": "rotary"},
+    *cases(
+        "`norm_epsilon` must be a positive number",
+        RESIDUALS,
+        "norm_epsilon",
+        (0, -1.0, None),
+        dropout=0.1,
     ),
-    *(
-        (
-            "`max_wavelength` must be a positive",
-            SinePositionEncoding,
-            {"max_wavelength": value},
-        )
-        for value in (0, -1.5, "10", None)
+    *cases(
+        "`positions` must be one of 'sine', 'learned'", [MODEL], "positions", ["rotary"]
     ),
-    *(
-        (
-            "`scale` must be a positive number",
-            TransformerSchedule,
-            {"hidden_dim": 6, "scale": value},
-        )
-        for value in (0, -1.0, np.nan, "1", None)
+    *cases(
+        "`max_wavelength` must be a positive",
+        [SinePositionEncoding],
+        "max_wavelength",
+        (0, -1.5, "10", None),
     ),
-    *(
-        (
-            r"`label_smoothing` .* in \[0, 1\)",
-            SmoothedCrossentropy,
-            {"label_smoothing": value},
-        )
-        for value in (-0.1, 1.0, "0.1", None, np.nan)
+    *cases(
+        "`offset` must be an int of 0",
+        [SinePositionEncoding],
+        "offset",
+        (-1, 1.0, None),
     ),
-    (
-        "`reduction` must be one of",  # It would count padding.
-        SmoothedCrossentropy,
-        {"reduction": "sum_over_batch_size"},
+    *cases(
+        "`scale` must be a positive number",
+        [TransformerSchedule],
+        "scale",
+        (0, -1.0, np.nan, "1", None),
+        hidden_dim=6,
     ),
-    *(
-        (
-            "`norm_epsilon` must be a positive number",
-            make,
-            {"dropout": 0.1, "norm_epsilon": value},
-        )
-        for make in RESIDUALS
-        for value in (0, -1.0, None)
+    *cases(
+        r"`label_smoothing` .* in \[0, 1\)",
+        [SmoothedCrossentropy],
+        "label_smoothing",
+        (-0.1, 1.0, "0.1", None, np.nan),
     ),
-    *(
-        (f"`beam_size`.*={size}$", SearchOptions, {"beam_size": size})
-        for size in (0, -1, 2.5, np.int64(0))
+    # It would count padding.
+    *cases(
+        "`reduction` must be one of",
+        [SmoothedCrossentropy],
+        "reduction",
+        ["sum_over_batch_size"],
     ),
-    *(
-        (
-            f"`num_hypotheses`.*={count}",
-            SearchOptions,
-            {"beam_size": 2, "num_hypotheses": count},
-        )
-        for count in (-1, 0, 3, 1.5)
+    *cases("`beam_size`", [SearchOptions], "beam_size", (0, -1, 2.5, np.int64(0))),
+    *cases(
+        "`num_hypotheses`",
+        [SearchOptions],
+        "num_hypotheses",
+        (-1, 0, 3, 1.5),
+        beam_size=2,
     ),
-    (
+    *cases(
         "`num_hypotheses`.*=0",
-        SearchOptions,
-        {"beam_size": tf.constant(2), "num_hypotheses": 0},
+        [SearchOptions],
+        "num_hypotheses",
+        [0],
+        beam_size=tf.constant(2),
     ),
-    *(
-        (f"`{name}` must be .*={value}$", SearchOptions, {name: value})
-        for name in ("no_repeat_ngram", "min_length")
-        for value in (-1, 1.5)
+    *cases("`no_repeat_ngram` must", [SearchOptions], "no_repeat_ngram", (-1, 1.5)),
+    *cases("`min_length` must be", [SearchOptions], "min_length", (-1, 1.5)),
+    *cases(
+        "`max_extra_length` must be an int, 0 or more",
+        [functools.partial(MODEL(sequence_length=9).generate, [[5, 1]])],
+        "max_extra_length",
+        (-1, 2.5),
     ),
     *(
         (
-            f"`max_extra_length` must be an int, 0 or more.*={value}$",
-            functools.partial(MODEL(sequence_length=9).generate, [[5, 1]]),
-            {"max_extra_length": value},
+            f"last dimension of `{unknown}`",
+            ATTENTION().build,
+            {f"{x}_shape": UNKNOWN if x == unknown else KNOWN for x in names},
         )
-        for value in (-1, 2.5)
-    ),
-    *(
-        (f"last dimension of `{name}`", ATTENTION().build, shapes)
-        for name in ("query", "value", "key")
-        for shapes in [
-            {
-                f"{other}_shape": UNKNOWN if other == name else KNOWN
-                for other in ("query", "value", "key")
-            }
-        ]
+        for names in [("query", "value", "key")]
+        for unknown in names
     ),
     *(
         (
             f"last dimension of `{name}`",
             layer(**LAYERS[layer]).build,
-            {"target_shape": KNOWN, "memory_shape": KNOWN, **shape},
+            {"target_shape": KNOWN, "memory_shape": KNOWN, f"{name}_shape": UNKNOWN},
         )
         for layer in (DecoderLayer, Decoder)
         for name in ("target", "memory")
-        for shape in [{f"{name}_shape": UNKNOWN}]
     ),
     *(
         ("last dimension", layer.build, {"input_shape": UNKNOWN})

@@ -27,7 +27,7 @@ def make_residual(**kwargs):
 
 
 def test_keeps_the_promises_of_a_layer(tmp_path):
-    # Post-norm: in pre-norm order only `gather_sentences` uses the weights.
+    # Post-norm: in pre-norm order only `prepare` uses the weights.
     check_layer(
         Residual,
         init_kwargs={"dropout": 0.1, "norm": "post"},
@@ -39,15 +39,6 @@ def test_keeps_the_promises_of_a_layer(tmp_path):
         num_weights=2,
         tmp_path=tmp_path,
     )
-
-
-@pytest.mark.parametrize("norm", NORM_ORDERS)
-def test_the_order_is_in_the_config(norm):
-    residual = Residual(0.2, norm)
-
-    twin = Residual.from_config(residual.get_config())
-
-    assert (twin.dropout, twin.norm) == (0.2, norm)
 
 
 # Small numbers show the epsilon: Keras's default would shrink the results.

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import (
-    PRESETS,
     Architecture,
     Preset,
     SinePositionEncoding,
@@ -79,18 +78,6 @@ def test_the_config_holds_every_argument_and_survives_json():
     assert (twin.name, twin.dtype_policy.name) == ("mine", "mixed_bfloat16")
 
 
-def test_a_config_from_before_architectures_is_read():
-    model = Transformer.from_preset(
-        "base", **{**SIZES, "norm": "pre"}, sequence_length=17, name="mine"
-    )
-    config = model.get_config()
-    flat = {**config.pop("architecture"), **config}
-
-    twin = Transformer.from_config(flat)
-
-    assert twin.get_config() == model.get_config()
-
-
 def test_shapes_and_types_are_known_beforehand():
     model = Transformer.from_preset("base", **SIZES, dtype="mixed_bfloat16")
     symbols = {
@@ -150,7 +137,7 @@ def test_the_logits_may_have_a_matrix_of_their_own(logits_bias):
     assert model.embedding.bias is None
 
 
-def test_positions_may_have_an_offset():
+def test_only_sines_may_have_an_offset():
     model = make_model(position_offset=2)
 
     memory = model.encode(BATCH["source_ids"])
@@ -159,9 +146,6 @@ def test_positions_may_have_an_offset():
     vectors = vectors + SinePositionEncoding()(vectors, start_index=2)
     expected = model.encoder(vectors, mask=BATCH["source_ids"] != 0)
     assert_close(memory, expected)
-
-
-def test_learned_positions_have_no_offset():
     with pytest.raises(ValueError, match="must be 0 with learned.*: .*=2"):
         make_model(positions="learned", position_offset=2)
 
@@ -306,18 +290,6 @@ def trained():
     return model, weights
 
 
-def test_keras_takes_a_twin_and_a_summary_as_of_its_own(model, capsys):
-    twin = keras.models.clone_model(model)
-    twin.build()
-    twin.set_weights(model.get_weights())
-
-    assert_close(twin(BATCH), model(BATCH))
-    model.summary()
-    printed = capsys.readouterr().out
-    assert "encoder (Encoder)" in printed
-    assert f"Total params: {model.count_params():,}" in printed
-
-
 def test_every_weight_learns(trained):
     model, before = trained
 
@@ -373,14 +345,6 @@ def test_a_compiled_model_comes_back_in_another_process(trained, tmp_path):
 
 
 # Presets.
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_makes_its_model(name):
-    model = Transformer.from_preset(name, vocabulary_size=V)
-
-    assert model.vocabulary_size == V
-    assert model.architecture == PRESETS[name].architecture
 
 
 def test_a_preset_may_be_ones_own_and_gives_way_to_arguments():

@@ -6,7 +6,6 @@ import fastapi
 import limits
 import pytest
 
-from command_line.errors import UserError
 from serve.access_control import AccessControl, find_address
 from serve.api_keys import ApiKeys
 from serve.options import HttpOptions
@@ -113,22 +112,3 @@ def test_metrics_need_the_token(tmp_path, token):
     assert (without.status, wrong.status, right.status) == (401, 401, 200)
     assert without.json() == {"error": "Unauthorized"}
     assert without.headers["www-authenticate"] == "Bearer"
-
-
-@pytest.mark.parametrize("content", [None, " \n"])
-def test_a_file_without_a_token_is_refused(tmp_path, content):
-    path = tmp_path / "token"
-    if content:
-        path.write_text(content)
-
-    with pytest.raises(UserError, match=r"--metrics-token must .*Received: /"):
-        HttpOptions(metrics_token=path)
-
-
-def test_a_rate_that_is_none_is_refused(refused):
-    from serve import __main__ as serve
-
-    line = refused(serve, "--pair=en:es=a:1", "--rate-limit=often")
-
-    assert "must be such as 60/minute or 60/minute;2000/day" in line
-    assert "Received: often" in line

@@ -26,10 +26,6 @@ def test_lines_are_keys_with_names_or_without(tmp_path):
         assert keys.find_name(key) is None
 
 
-def test_without_a_file_there_are_none():
-    assert not ApiKeys(None)
-
-
 def test_each_key_is_compared_in_constant_time(tmp_path, monkeypatch):
     compared = []
 
@@ -47,10 +43,8 @@ def test_each_key_is_compared_in_constant_time(tmp_path, monkeypatch):
     ("content", "message"),
     [
         (b"", "must hold keys, one a line"),
-        (b" \n# a", "must hold keys, one a line"),
         (b"\xff\xfe", "must hold keys, one a line"),
         (b"a\nsecret words here", "whose line 2 is neither"),
-        (b"a: b\na: c", "whose line 2 repeats one"),
         (b"b\na: b", "whose line 2 repeats one"),
     ],
 )

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import types
 
 import fastapi
@@ -19,6 +18,7 @@ from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.service_client import ReversingModel
 
 PAIR = {"source": "en", "target": "es"}
+MODELS = {("en", "es"): FunctionRuntime(ReversingModel())}
 TEXT = f"{SENTENCES[0]}\n\n  {SENTENCES[1]}\t\n12\r\n"
 
 
@@ -120,17 +120,6 @@ def test_it_says_what_it_has(service):
     assert {"q", "source", "target", "alternatives"} < {*schema["properties"]}
 
 
-def test_tags_of_html_stay(service):
-    text = '<p class="a">Two <b>cats</b> sleep.</p><!-- one -->'
-
-    answer = service.post("/translate", q=text, format="html", **PAIR).json()
-
-    tags = r"<!--.*?-->|<[^>]*>"
-    found = re.findall(tags, answer["translatedText"])
-    assert sorted(found) == sorted(re.findall(tags, text))
-    assert found[0] == '<p class="a">'
-
-
 def test_a_file_is_translated_and_fetched(service):
     answer = service.post_file(
         "/translate_file", "my “file”.txt", b"\xef\xbb\xbf" + TEXT.encode(), **PAIR
@@ -150,31 +139,17 @@ def test_a_file_is_translated_and_fetched(service):
 @pytest.mark.parametrize(
     ("path", "changes", "message"),
     [
-        ("/translate", {"q": None}, "missing q parameter"),
         ("/translate", {"q": ""}, "missing q parameter"),
         ("/translate", {"source": None}, "missing source parameter"),
-        ("/translate", {"target": None}, "missing target parameter"),
         ("/translate", {"q": {"a": 1}}, "string. Received: {'a': 1}"),
-        (
-            "/translate",
-            {"alternatives": "two"},
-            "Invalid request: alternatives parameter is not a number",
-        ),
+        ("/translate", {"alternatives": "two"}, "alternatives parameter is not a n"),
         ("/translate", {"format": "pdf"}, "pdf format is not supported"),
         ("/translate", {"format": "html"}, "html format is not supported: "),
         ("/translate", {"source": "xx"}, "xx is not supp"),
-        (
-            "/translate",
-            {"source": "es", "target": "en"},
-            "English (en) is not available as a target language from Spanish",
-        ),
+        ("/translate", {"source": "es"}, "is not available as a target language"),
         ("/translate", {"q": ["a"] * 101}, "(101) exceeds text limit (100) of"),
         ("/translate", {"q": "a" * 20_001}, "(20001) exceeds text limit (2000"),
-        (
-            "/words",
-            {"q": ["a"], "translations": ["b", "c"]},
-            "must have as many texts each. Received: 1, 2",
-        ),
+        ("/words", {"q": ["a"], "translations": ["b", "c"]}, "as many texts each"),
         ("/words", {"q": ["a"], "translations": ["b"]}, "lacks words"),
         ("/report", {}, "`--signatures all`"),
         ("/detect", {"q": None}, "missing q parameter"),
@@ -221,35 +196,21 @@ def test_files_that_are_no_text_are_refused(reversing, name, content, message):
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        (
-            '<div translate="no"><div translate="yes">',
-            "must nest at most 200 elements with and without translation. "
-            "Received: one more at 4100",
-        ),
-        (
-            '<b translate="no"><b translate="yes">',
-            "must nest at most 200 elements with and without translation. "
-            "Received: one more at 3700",
-        ),
-        (
-            "<b>",
-            "must nest fewer than 200 tags in a sentence. Received: one more at 597",
-        ),
+        ('<div translate="no"><div translate="yes">', "nest at most 200 elements"),
+        ('<b translate="no"><b translate="yes">', "nest at most 200 elements"),
+        ("<b>", "must nest fewer than 200 tags in a sentence"),
     ],
 )
 def test_tags_that_nest_too_deep_are_refused(service, start, message):
-    fields = {"format": "html", **PAIR}
+    fields, deep = {"format": "html", **PAIR}, f"{300 * start}a"
 
     shallow = service.post("/translate", q=f"{90 * start}a", **fields)
-    deep = service.post("/translate", q=f"{300 * start}a", **fields)
-    url = service.post_file(
-        "/translate_file", "a.html", f"{300 * start}a".encode(), **PAIR
-    )
+    text = service.post("/translate", q=deep, **fields)
+    file = service.post_file("/translate_file", "a.html", deep.encode(), **PAIR)
 
-    assert shallow.status == 200
-    assert deep.status == url.status == 400
-    assert message in deep.json()["error"]
-    assert deep.json() == url.json()
+    assert (shallow.status, text.status, file.status) == (200, 400, 400)
+    assert message in text.json()["error"]
+    assert text.json() == file.json()
 
 
 def test_word_documents_come_back_whole(service):
@@ -283,13 +244,6 @@ def test_the_text_of_word_documents_has_the_limit_of_texts(service):
     assert fits.status == 200
     assert over.status == 400
     assert "exceeds text limit (20000) of char" in over.json()["error"]
-
-
-def test_other_paths_are_not_there(reversing):
-    answer = reversing.get("/../../etc/passwd")
-
-    assert answer.status == 404
-    assert answer.json() == {"error": "Not Found"}
 
 
 def test_sentences_come_one_by_one():
@@ -385,8 +339,7 @@ def test_prometheus_is_told_what_happens():
 def test_a_key_is_needed_where_there_are_some(tmp_path):
     (tmp_path / "keys").write_text("first-key\nschlüssel\n")
     http = HttpOptions(port=0, api_keys=tmp_path / "keys")
-    models = {("en", "es"): FunctionRuntime(ReversingModel())}
-    with service_client.serve(models, http) as service:
+    with service_client.serve(MODELS, http) as service:
         sent = {**PAIR, "q": "ab", "format": "text"}
         paths = ("/translate", "/sentences", "/report", "/detect")
         without = [
@@ -409,12 +362,11 @@ def test_a_key_is_needed_where_there_are_some(tmp_path):
 
 
 def test_other_sites_may_ask_only_where_told():
-    models = {("en", "es"): FunctionRuntime(ReversingModel())}
     http = HttpOptions(port=0, cors_origin=("https://a.example",))
     allowed = "access-control-allow-origin"
     with (
-        service_client.serve(models) as shut,
-        service_client.serve(models, http) as open_,
+        service_client.serve(MODELS) as shut,
+        service_client.serve(MODELS, http) as open_,
     ):
         asked = [
             service.get("/languages", Origin=origin).headers
@@ -447,7 +399,7 @@ def test_what_a_server_says_stays_here(capsys):
     assert batches == [[b"a", b"b"], [b"a"]]  # It is asked once.
 
 
-def test_an_error_of_ours_is_told_and_logged(capfd):
+def test_an_error_of_ours_is_logged_with_the_id_of_the_request(capfd):
     def fail(texts):
         raise MemoryError("of many details")
 
@@ -457,7 +409,9 @@ def test_an_error_of_ours_is_told_and_logged(capfd):
     assert answer.status == 500
     assert list(answer.json()) == ["error"]
     assert "details" not in answer.json()["error"]
-    assert "MemoryError" in capfd.readouterr().err
+    logged = capfd.readouterr().err
+    assert "MemoryError" in logged
+    assert f"request {answer.headers['x-request-id']} failed" in logged
 
 
 def test_several_pairs_have_their_own_models():
@@ -487,21 +441,6 @@ def test_the_page_gets_nothing_from_elsewhere(reversing):
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
         assert b"//" not in answer.body.replace(b"// ", b"")
-
-
-def test_html_is_counted_in_sentences(service):
-    name = 'translate_sentences_total{pair="en:es"}'
-    before = service.measured(name)
-
-    service.post(
-        "/translate",
-        q=["<p>Cats sleep. <b>Dogs</b> run.</p>", "<i>Two</i> cats."],
-        format="html",
-        **PAIR,
-    )
-
-    # Those that the model cut are translated again in halves.
-    assert service.measured(name) >= before + 3
 
 
 def test_a_process_whose_worker_has_ended_is_not_alive():

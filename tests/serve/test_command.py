@@ -23,19 +23,17 @@ def test_a_port_that_is_taken_is_told(refused):
 
 
 @pytest.mark.slow
-def test_a_model_server_serves_too(servable, model, monkeypatch):
+def test_a_model_server_serves_too(servable, model):
     from serve.languages import load_pairs, read_pair
-    from translate import models
     from translate.runtime.tf_serving import ClientOptions
 
-    monkeypatch.setattr(models, "knows_placeholders", lambda align: True)
     with serve_grpc(servable) as address:
         pair = read_pair(f"en:es={servable.name}@{address}")
         found = load_pairs([pair], ClientOptions(model_name="other"))
         (there,) = found.values()
 
         assert there.features == model.features
-        assert there.knows_placeholders
+        assert there.knows_placeholders == model.knows_placeholders
         assert there.in_flight == ClientOptions().in_flight
         assert there.translate(SENTENCES) == model.translate(SENTENCES)
         assert there.find_words([("A cat.", "cat")]) == model.find_words(
@@ -66,13 +64,8 @@ def test_sigterm_ends_it_when_all_is_answered(export_dir):
         assert process.stdout.readline() == "en to es\n"
         port = int(process.stdout.readline().rpartition(":")[2].strip("/\n"))
         service = service_client.ServiceClient(port)
-        thread, answers = service_client.in_thread(
-            service.post,
-            "/translate",
-            q="\n".join(SENTENCES * 30),
-            source="en",
-            target="es",
-        )
+        text = {"q": "\n".join(SENTENCES * 30), "source": "en", "target": "es"}
+        thread, answers = service_client.in_thread(service.post, "/translate", **text)
         batches = 'translate_batch_rows_count{model="en:es"}'
         service_client.wait_until(lambda: service.measured(batches) > 0)
         process.send_signal(signal.SIGTERM)

@@ -169,11 +169,11 @@ def test_who_does_not_read_is_hung_up_on(monkeypatch):
             lost.set()
 
     monkeypatch.setattr(middleware.TimeoutProtocol, "connection_lost", note)
-    many = service_client.serve_function(
-        lambda texts: service_client.make_outputs(
-            [b"b" * 30_000_000 for _ in texts], 10**9
-        )
-    )
+
+    def repeat(texts):
+        return service_client.make_outputs([b"b" * 30_000_000 for _ in texts], 10**9)
+
+    many = service_client.serve_function(repeat)
     with many as service, connected(service, request(FIELDS)):
         assert lost.wait(60)
 
@@ -209,26 +209,7 @@ def test_510_silent_connections_do_not_shut_health_out(reversing, sent):
 
     assert [each.status for each in health] == [200, 200]
     assert answer.status == (503 if refused else 200)
-
-
-def test_health_is_not_refused_where_requests_are(reversing, monkeypatch):
-    monkeypatch.setattr(middleware, "MAX_REQUESTS", 1)
-    reversing.gate.clear()
-    with service_client.serve_function(reversing) as service:
-        thread, answers = service_client.in_thread(
-            service.post, "/translate", q="ab", **PAIR
-        )
-        service_client.wait_until(lambda: reversing.batches)
-        refused = service.get("/languages")
-        alive = service.get("/livez")
-        reversing.gate.set()
-        thread.join()
-        admitted = service.get("/languages")
-
-    assert refused.status == 503
-    assert refused.json() == {"error": "too many requests at a time"}
-    assert alive.json() == {"status": "ok"}
-    assert answers[0].status == admitted.status == 200
+    assert ("too many requests" in answer.body.decode()) == refused
 
 
 def test_health_names_the_model_that_does_not_answer(monkeypatch):

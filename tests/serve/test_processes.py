@@ -112,12 +112,7 @@ def test_processes_are_replaced_and_end(signal_handlers, monkeypatch, tmp_path, 
 
 
 class ReversingServable:
-    """Stands in for a `Servable`, and reverses texts.
-
-    Attributes:
-        gate: Event; it does not answer before it is set.
-        running: Number of requests that it works on.
-    """
+    """Stands in for a `Servable`, and reverses texts when its `gate` is set."""
 
     version = 1
 
@@ -146,10 +141,7 @@ class ReversingServable:
 
 @contextlib.contextmanager
 def serve_in_two_processes(address, keys, log):
-    """Runs the command; yields its process and a client.
-
-    Standard error goes to a file, `log`.
-    """
+    """Runs the command with standard error in `log`; yields process and client."""
     process = subprocess.Popen(
         [sys.executable, "-m", "serve", "--port=0", "--workers=2"]
         + [f"--pair=en:es={address}", "--in-flight=1", f"--api-keys={keys}"],

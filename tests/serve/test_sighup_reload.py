@@ -78,6 +78,5 @@ def test_sighup_replaces_keys_and_models(tmp_path, monkeypatch):
     asyncio.run(run(server, bind("127.0.0.1", 0)))
 
     # A request that had begun is answered by the model that it began with.
-    assert answers == [(200, "ba"), (200, "ab"), (200, "ab")] + [
-        (403, "Invalid API key")
-    ]
+    answered = [(200, "ba"), (200, "ab"), (200, "ab")]
+    assert answers == [*answered, (403, "Invalid API key")]

@@ -7,12 +7,9 @@ import pathlib
 import pytest
 
 import train.__main__ as train_command
-from command_line.errors import UserError
 from tests.helpers.small_runs import TINY_OPTIONS, assert_same_run, refused
-from train.check_options import check_both_directions
 from train.data.corpus import FilePairs, Mixture, Pairs
-from train.data.reversed_pairs import Reversed, in_both_directions
-from train.options import parse_options
+from train.data.derived_corpora import Reversed, in_both_directions
 
 
 def test_each_pair_comes_in_both_directions():
@@ -82,7 +79,7 @@ def test_the_warm_up_of_the_first_part_fits_into_its_updates(
         trained.append(preset.recipe)
         raise SystemExit
 
-    monkeypatch.setattr(train_command, "train_run", note)
+    monkeypatch.setattr(train_command, "train", note)
     command = [f"--run-dir={tmp_path}", *corpus, *TINY_OPTIONS, "--steps=6"]
     with pytest.raises(SystemExit):
         train_command.main(
@@ -90,10 +87,3 @@ def test_the_warm_up_of_the_first_part_fits_into_its_updates(
         )
     (recipe,) = trained
     assert (recipe.steps, recipe.warmup_steps) == (3, 3)
-
-
-@pytest.mark.parametrize("obstacle", ["--task=parsing", "--init-from=run"])
-def test_it_is_refused_where_it_cannot_be(obstacle):
-    given = parse_options(["--run-dir=run", obstacle, "--both-directions"])
-    with pytest.raises(UserError, match=f"Received: {obstacle.split('=')[0]}"):
-        check_both_directions(given)

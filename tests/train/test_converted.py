@@ -23,9 +23,8 @@ from tests.helpers.small_runs import (
 from train import average
 from train.data.corpus import demo_pairs
 from train.fit import make_strategy
-from train.run.fine_tuning import load_finished
+from train.run.fine_tuning import extend_vocabulary, load_finished, with_rows
 from train.run.run_folder import read_history
-from train.run.vocabulary_extension import extend_vocabulary, with_rows
 
 FEW = [
     *["--batch-tokens=64", "--steps=4", "--steps-per-epoch=2", "--average=2"],
@@ -94,7 +93,7 @@ def test_fine_tunes_a_converted_run_and_goes_on(two, whole, corpus, tmp_path, ca
 @pytest.mark.slow
 def test_all_that_follows_a_fine_tuned_run_works(two, corpus, tmp_path):
     run_dir = tmp_path / "run"
-    given = ["--keep-best=1", "--validate-bleu=2", "--average-decay=0.5"]
+    given = ["--keep-best=1", "--validate-bleu=2"]
     weights = fine_tune(run_dir, two, corpus, *given, "--steps=2")
 
     again = tmp_path / "again.keras"
@@ -129,11 +128,7 @@ def test_each_side_has_the_ids_of_its_own_tokenizer(two, whole, corpus):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "options",
-    [
-        ["--decoder-layers=2", "--activation=gelu"],
-        ["--decoder-mixer=ssru", "--average-decay=0.9"],
-    ],
+    "options", [["--decoder-layers=2", "--activation=gelu"], ["--decoder-mixer=ssru"]]
 )
 def test_trains_other_architectures_from_scratch(options, corpus, tmp_path):
     command = ["--run-dir", str(tmp_path), *corpus, *TINY_OPTIONS, *options]
@@ -142,8 +137,7 @@ def test_trains_other_architectures_from_scratch(options, corpus, tmp_path):
     model = load_finished(tmp_path).transformer
     given = [o.removeprefix("--").replace("-", "_").split("=") for o in options]
     for name, value in given:
-        if name != "average_decay":
-            assert str(getattr(model.architecture, name)) == value
+        assert str(getattr(model.architecture, name)) == value
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["model"]["parameters"] == model.count_params()
 
@@ -296,8 +290,8 @@ def test_a_run_keeps_its_new_pieces(two, pieces, corpus, tmp_path, capsys):
         ("ab\n\ncd\n", "line 2 of --extend-vocabulary"),
         ("ab\nc d\n", "▁ stands for a blank. Received: 'c d'"),
         ("ab\nab\n", "line 2 of"),
-        ("ab\n<s>\n", "must be no subword that is there. Received: '<s>'"),
-        ("ab\n▁\n", "line 2 of"),
+        ("ab\n<s>\n", "must be no special subword. Received: '<s>'"),
+        ("ab\n▁\n", "must be no subword that is there. Received: '▁'"),
     ],
 )
 def test_refuses_other_pieces(text, message, two, corpus, tmp_path, capsys):

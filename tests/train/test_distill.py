@@ -144,7 +144,7 @@ def test_passes_the_references_of_the_lines_that_are_left(corpus):
         (["--drop-invalid"], "left out, .*: --drop-invalid"),
         (["--train-source=a.en", "--dataset=demo"], "not both"),
         (["--train-source=a.en", "--preset=typo"], "--preset must be one of"),
-        (["--train-source=a.en", "--best-by=bleu"], "--best-by needs"),
+        (["--train-source=a.en", "--best-by=bleu"], "--best-by bleu needs"),
         (["--train-source=a.en", "--init-from=no"], "--init-from must be"),
         (["--train-source=a.en", "--validation-source=no"], "no such file: no"),
         (

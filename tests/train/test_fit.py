@@ -1,5 +1,6 @@
 """Tests of `train.fit`, its progress lines and the final average."""
 
+import csv
 import dataclasses
 import itertools
 import types
@@ -12,7 +13,6 @@ import tensorflow as tf
 from command_line.errors import UserError
 from keras_transformer import SmoothedCrossentropy, TransformerSchedule
 from tests.helpers.custom_models import CustomOutputModel
-from tests.helpers.reference_searches import log_softmax
 from tests.helpers.small_models import (
     SETTINGS,
     VOCABULARY_SIZE,
@@ -24,24 +24,17 @@ from tests.helpers.small_models import (
 )
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.data.vocabulary import EncodedPairs
-from train.fit import (
-    FitContext,
-    FitData,
-    FitOptions,
-    fit,
-    make_strategy,
-    make_training_model,
-)
-from train.loop.additional_losses import SimCut
+from train.data.encoded_pairs import EncodedPairs
+from train.fit import fit, make_strategy, make_training_model
 from train.loop.distributed_optimizer import FIRST_LOSS_SCALE
 from train.loop.memory_check import check_memory
-from train.loop.training_model import TrainingModel, exported_weights
+from train.loop.training_model import TrainingModel
 from train.monitoring.attention_pictures import AttentionPictures
 from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.final_scores import make_scored_model, score_model
 from train.monitoring.progress import Progress
 from train.run.checkpoint_averaging import load_mean, make_float32_copy
+from train.run.run_folder import saved_steps
 from train.run.training_state import TrainingState
 
 
@@ -109,73 +102,6 @@ def test_the_loss_is_that_of_a_custom_output_layer(pairs):
     np.testing.assert_allclose(own, expected, rtol=1e-5)
 
 
-CUT = (7, 20)  # Ids that a test cuts off.
-SIMCUT = dataclasses.replace(SETTINGS, simcut=3.0)
-
-
-def cut_some_ids(self, ids, seed):
-    """Cuts the same tokens on all replicas and in all micro-batches."""
-    return tf.reduce_all(ids[..., None] != CUT, axis=-1)
-
-
-def test_simcut_adds_the_divergence_of_a_second_pass(pairs, monkeypatch):
-    monkeypatch.setattr(SimCut, "draw", cut_some_ids)
-    task = small_task(SIMCUT, tied_output=False)
-    plain = small_task(tied_output=False)
-    plain.transformer.set_weights(task.transformer.get_weights())
-    names = ("source_ids", "target_ids", "labels", "num_tokens")
-    batch = BatchPlan(pairs, 2_000, 0).batch(0)
-    batch = dict(zip(names, batch, strict=True))
-    assert all(np.isin(CUT, batch[name]).all() for name in names[:2])
-
-    own = task.token_losses(batch, training=True).numpy()
-
-    expected = plain.token_losses(batch, training=True).numpy()
-    real = batch["labels"] != 0
-    p = log_softmax(plain.transformer(batch))[real]
-    # In the second pass these tokens have an embedding of zeros.
-    table = plain.transformer.embedding.embeddings
-    table.assign(tf.where(np.isin(range(61), CUT)[:, None], 0.0, table))
-    q = log_softmax(plain.transformer(batch))[real]
-    divergences = (np.exp(p) * (p - q)).sum(axis=1)
-    np.testing.assert_allclose(own, expected + 3 * divergences, rtol=1e-4, atol=1e-5)
-    assert divergences.max() > 0.01
-    # Validation has no second pass.
-    np.testing.assert_allclose(
-        task.token_losses(batch, training=False), expected, rtol=1e-5
-    )
-
-
-def test_simcut_cuts_the_share_and_repeats_its_draws(pairs):
-    task = small_task(dataclasses.replace(SIMCUT, simcut_cutoff=0.3))
-    ids = {name: np.ones((40, 50), int) for name in ("source_ids", "target_ids")}
-
-    def draw(number=0):
-        return [x.numpy() for x in task._draw_embedding_masks(ids, number)]
-
-    sources, targets = draw()
-    np.testing.assert_array_equal(draw()[0], sources)
-    for kept in (sources, targets):
-        assert kept.mean() == pytest.approx(0.7, abs=0.05)
-    others = [targets, draw(1)[0]]
-    task.optimizer.iterations.assign_add(1)
-    others.append(draw()[0])
-    for other in others:
-        assert np.mean(other != sources) > 0.3
-
-
-def test_simcut_is_exact_on_replicas_with_micro_batches(pairs, monkeypatch):
-    monkeypatch.setattr(SimCut, "draw", cut_some_ids)
-    whole, _ = weights_after_twenty_updates(pairs, False, settings=SIMCUT)
-
-    parts, _ = weights_after_twenty_updates(
-        pairs, False, make_strategy(["CPU:0", "CPU:1"]), 24, settings=SIMCUT
-    )
-
-    for a, b in zip(parts, whole, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5)
-
-
 @pytest.fixture(
     scope="module",
     params=[
@@ -238,98 +164,69 @@ def test_dropout_differs_between_replicas(pairs):
     @tf.function
     def masks():
         def one():
-            return dropout(tf.ones((4, 50)), training=True) > 0
+            with task.own_seeds():
+                return dropout(tf.ones((4, 50)), training=True) > 0
 
         return strategy.experimental_local_results(strategy.run(one))
 
     first, second = masks(), masks()
 
+    seeds = strategy.experimental_local_results(dropout.seed_generator.state.value)
+    np.testing.assert_array_equal(*seeds)  # A checkpoint has one for all.
     drawn = [mask.numpy() for mask in (*first, *second)]
     for mask, other in itertools.combinations(drawn, 2):
         assert (mask != other).any()
     assert 0.4 < np.mean(drawn) < 0.6
 
 
-def train(task, pairs, steps, settings, context):
+def train(task, pairs, steps, settings, run_dir, strategy=None, callbacks=()):
     """Trains and validates on the same pairs."""
-    data = FitData(pairs, pairs)
-    return fit(task, data, FitOptions(steps, settings), context)
+    strategy = strategy or tf.distribute.get_strategy()
+    plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
+    return fit(
+        task, plan, plan, steps, settings, run_dir, strategy, callbacks=callbacks
+    )
 
 
-AVERAGING = dataclasses.replace(SETTINGS, average_decay=0.9)
+class End(keras.callbacks.Callback):
+    """Raises in the second validation, as a handler of signals does."""
 
-
-def test_moving_averages_take_the_weights_place_on_each_device():
-    strategy = make_strategy(["CPU:0", "CPU:1"])
-    task = small_task(AVERAGING, strategy)
-    weights = task.transformer.trainable_weights
-    averages = task.optimizer.averages
-    random = np.random.default_rng(5)
-    for variable in (*weights, *averages):
-        variable.assign(random.normal(size=variable.shape))
-    before = read_devices(strategy, [*weights, *averages])
-
-    with exported_weights(task):
-        judged = read_devices(strategy, weights)
-    after = read_devices(strategy, [*weights, *averages])
-
-    for expected, arrays in ((before, after), (before[len(weights) :], judged)):
-        for a, b in zip(expected, arrays, strict=True):
-            np.testing.assert_array_equal(a, b)
-    assert (before[0] != judged[0]).any()
-
-
-def read_devices(strategy, variables):
-    """The values of variables on all devices, an array each."""
-    return [
-        np.array(strategy.experimental_local_results(variable.value))
-        for variable in variables
-    ]
+    def on_test_end(self, logs=None):
+        if self.model.optimizer.iterations.numpy() == 4:
+            raise SystemExit(143)
 
 
 @pytest.mark.slow
-def test_moving_averages_are_judged_and_leave_no_trace(pairs, tmp_path, monkeypatch):
-    strategy = tf.distribute.get_strategy()
-
-    def train_averaging(run_dir, settings=AVERAGING):
-        task = small_task(settings, strategy)
+def test_a_signal_in_a_validation_changes_nothing(pairs, tmp_path):
+    def train_with_pictures(run_dir, *callbacks):
+        task = small_task()
         folder = tmp_path / "pictures"
         pictures = AttentionPictures([9, 1], [6, 1], lambda ids: "ab", folder)
-        context = FitContext(run_dir, strategy, pictures=pictures)
-        best = train(task, pairs, 4, settings, context)
+        callbacks = pictures, *callbacks
+        best = train(task, pairs, 4, SETTINGS, run_dir, callbacks=callbacks)
         return task, best.state
 
-    plain, plain_state = train_averaging(tmp_path / "plain", SETTINGS)
-    task, state = train_averaging(tmp_path / "averaged")
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingState, "on_test_batch_end", end_with_a_signal)
-        with pytest.raises(SystemExit):
-            train_averaging(tmp_path / "again")
-    again, again_state = train_averaging(tmp_path / "again")
+    task, state = train_with_pictures(tmp_path / "whole")
+    with pytest.raises(SystemExit):
+        train_with_pictures(tmp_path / "again", End())
+    again, again_state = train_with_pictures(tmp_path / "again")
 
-    # The weights are those of a run without averages, bit by bit,
-    for a, b, c in zip(
-        plain.transformer.get_weights(),
-        task.transformer.get_weights(),
-        again.transformer.get_weights(),
-        strict=True,
-    ):
+    weights = [model.transformer.get_weights() for model in (task, again)]
+    for a, b in zip(*weights, strict=True):
         np.testing.assert_array_equal(a, b)
-        np.testing.assert_array_equal(a, c)
-    # and what is judged are the averages.
-    for row, other, third in zip(
-        plain_state.history, state.history, again_state.history, strict=True
-    ):
-        assert row["loss"] == other["loss"] == float(third["loss"])
-        assert row["val_loss"] != other["val_loss"] == float(third["val_loss"])
-    model = make_float32_copy(plain.transformer)
-    load_mean(model, state.checkpoints[-1:], moving=True)
+    for row, other in zip(state.history, again_state.history, strict=True):
+        for name in ("loss", "val_loss"):
+            assert row[name] == float(other[name])
+    # The final scores are those of the last validation.
+    model = make_float32_copy(task.transformer)
+    load_mean(model, state.checkpoints[-1:])
     scored = make_scored_model(model, 0.1)
-    scores = score_model(scored, pairs, AVERAGING)
-    assert scores["loss"] == pytest.approx(other["val_loss"], rel=1e-5)
-    assert scores["perplexity"] == pytest.approx(other["val_perplexity"], 1e-5)
-    limited = dataclasses.replace(AVERAGING, max_tokens_per_replica=13)
-    again = score_model(scored, pairs, limited)
+    plan = BatchPlan(pairs, SETTINGS.batch_tokens, SETTINGS.seed)
+    scores = score_model(scored, plan, SETTINGS)
+    assert scores["loss"] == pytest.approx(row["val_loss"], rel=1e-5)
+    assert scores["perplexity"] == pytest.approx(row["val_perplexity"], 1e-5)
+    limited = dataclasses.replace(SETTINGS, max_tokens_per_replica=13)
+    again = score_model(scored, plan, limited)
     assert again == pytest.approx(scores, rel=1e-5)
 
 
@@ -343,14 +240,10 @@ def test_final_scores_take_the_memory_of_one_device(pairs, num_replicas, most):
         return dict.fromkeys(("loss", "perplexity", "accuracy"), 1.0)
 
     model = types.SimpleNamespace(evaluate=evaluate)
-    score_model(model, pairs, SETTINGS, num_replicas)
+    plan = BatchPlan(pairs, SETTINGS.batch_tokens, SETTINGS.seed)
+    score_model(model, plan, SETTINGS, num_replicas)
 
     assert most / 2 < max(rows * length for rows, length in shapes) <= most
-
-
-def end_with_a_signal(state, batch, logs=None):
-    state._signals.append(15)
-    state.exit_if_interrupted()
 
 
 @pytest.mark.parametrize(
@@ -368,14 +261,12 @@ def test_refuses_devices(devices, message):
 def test_callbacks_read_the_counts_of_replicas(tmp_path):
     strategy = make_strategy(["CPU:0", "CPU:1"])
     task = small_task(strategy=strategy)
-    task.means["loss"].count.assign(600)
     progress = Progress(steps=9)
     progress.set_model(task)
     progress.set_params({"steps": 9})
     logs = {}
 
     progress.on_epoch_begin(0)
-    progress.on_train_batch_begin(0)
     task.means["loss"].count.assign(1200)
     task.optimizer.iterations.assign(4)
     progress.on_train_batch_end(0, logs)
@@ -416,7 +307,7 @@ def test_no_device_takes_more_than_its_limit_in_validation_either(
     strategy = tf.distribute.get_strategy()
     task = small_task(settings, strategy)
 
-    train(task, pairs, 1, settings, FitContext(tmp_path, strategy))
+    train(task, pairs, 1, settings, tmp_path)
 
     # And the batch that needs most memory is tried before all.
     plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
@@ -441,7 +332,6 @@ def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
     settings = dataclasses.replace(
         SETTINGS,
         precision="float16",
-        average_decay=0.9,
         # Each of two replicas splits its half into micro-batches.
         max_tokens_per_replica=60,
     )
@@ -470,8 +360,7 @@ def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
         task = small_task(settings, strategy, dropout=0.3)
         check = checked if rehearses else lambda *_: None
         monkeypatch.setattr("train.fit.check_memory", check)
-        context = FitContext(tmp_path / name, strategy)
-        best = train(task, pairs, 3, settings, context)
+        best = train(task, pairs, 3, settings, tmp_path / name, strategy)
         if rehearses:
             plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
             _, longest, _ = zip(*plan.shapes, strict=True)
@@ -497,7 +386,7 @@ def test_a_run_that_diverges_ends_within_ten_updates_more(pairs, tmp_path, monke
     table.assign(np.full(table.shape, np.nan))
 
     with pytest.raises(UserError, match="11 updates in a row, up to 11"):
-        train(task, pairs, 60, settings, FitContext(tmp_path, strategy))
+        train(task, pairs, 60, settings, tmp_path)
 
 
 SEEDS = [dataclasses.replace(SETTINGS, seed=seed) for seed in (0, 0, 1)]
@@ -512,11 +401,9 @@ def test_the_seed_decides_about_weights():
 
 @pytest.mark.slow
 def test_the_seed_decides_about_the_order(pairs, made, tmp_path):
-    strategy = tf.distribute.get_strategy()
     for i, settings in enumerate(SEEDS):
         run_dir = tmp_path / str(i)
-        context = FitContext(run_dir, strategy)
-        train(small_task(), pairs, 1, settings, context)
+        train(small_task(), pairs, 1, settings, run_dir)
 
     orders = [
         [batch["labels"].numpy().tolist() for batch in dataset.take(3)]
@@ -526,25 +413,25 @@ def test_the_seed_decides_about_the_order(pairs, made, tmp_path):
     assert orders[0] != orders[2]
 
 
-def task_with(make_optimizer, **changes):
+def task_with(optimizer, changes=None, **options):
     return make_training_model(
         preset(),
         VOCABULARY_SIZE,
         16,
-        dataclasses.replace(SETTINGS, **changes),
+        dataclasses.replace(SETTINGS, **(changes or {})),
         tf.distribute.get_strategy(),
-        make_optimizer=make_optimizer,
+        optimizer=optimizer,
+        **options,
     )
 
 
-def test_the_optimizer_of_the_caller_is_clipped_and_averaged():
-    schedules = []
+def test_the_optimizer_of_the_caller_is_clipped():
+    class Fast(keras.optimizers.SGD):
+        def __init__(self, schedule, **kwargs):
+            super().__init__(1.0, **kwargs)
+            self.schedule = schedule
 
-    def make_optimizer(schedule):
-        schedules.append(schedule)
-        return keras.optimizers.SGD(1.0)
-
-    task = task_with(make_optimizer, clip_norm=0.5, average_decay=0.9)
+    task = task_with(Fast, {"clip_norm": 0.5}, momentum=0.0)
     variables = task.trainable_variables
     before = [v.numpy() for v in variables]
 
@@ -553,32 +440,28 @@ def test_the_optimizer_of_the_caller_is_clipped_and_averaged():
     after = [v.numpy() for v in variables]
     moved = [np.sum((a - b) ** 2) for a, b in zip(after, before, strict=True)]
     assert np.sqrt(np.sum(moved)) == pytest.approx(0.5, rel=1e-4)
-    for a, b in zip(after, task.optimizer.averages, strict=True):
-        np.testing.assert_array_equal(a, b)
-    (schedule,) = schedules
-    assert isinstance(schedule, TransformerSchedule)
-    scaled = task_with(make_optimizer, precision="float16")
+    assert isinstance(task.optimizer.schedule, TransformerSchedule)
+    scaled = task_with(Fast, {"precision": "float16"})
     assert scaled.optimizer.loss_scale.numpy() == FIRST_LOSS_SCALE
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "make_optimizer",
+    "optimizer",
     [
         keras.optimizers.AdamW,  # It decays the weights by default.
         keras.optimizers.Lion,
         keras.optimizers.Muon,
     ],
 )
-def test_a_run_with_any_optimizer_resumes(tmp_path, make_optimizer):
+def test_a_run_with_any_optimizer_resumes(tmp_path, optimizer):
     side = make_ids([(i, 5) for i in range(48)], 4)  # One shape is quick.
     pairs = EncodedPairs(side, side)
     ends = []
     for name, calls in (("whole", [6]), ("resumed", [3, 6])):
         for steps in calls:
-            task = task_with(make_optimizer)
-            context = FitContext(tmp_path / name, task.distribute_strategy)
-            best = train(task, pairs, steps, SETTINGS, context)
+            task = task_with(optimizer)
+            best = train(task, pairs, steps, SETTINGS, tmp_path / name)
         variables = [*task.transformer.variables, *task.optimizer.variables]
         rows = best.state.history
         ends.append(([np.array(v) for v in variables], rows))
@@ -602,3 +485,70 @@ def test_a_gradient_is_clipped_where_it_was_asked_for(clip_norm):
     norm = np.sqrt(sum(np.sum(m**2) for m in moments))
     size = np.sqrt(sum(v.numpy().size for v in variables))
     assert norm == pytest.approx(clip_norm or size, rel=1e-3)
+
+
+class Added(keras.callbacks.Callback):
+    """Counts its calls, and adds a value to the logs of an epoch."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def on_train_begin(self, logs=None):
+        self.calls.append("begin")
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.calls.append("batch")
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["added"] = 7.0 + epoch
+
+    def on_test_end(self, logs=None):
+        self.calls.append("test")
+
+    def on_train_end(self, logs=None):
+        self.calls.append("end")
+
+
+def test_callbacks_of_the_caller_see_one_training(pairs, tmp_path):
+    """The last epoch is a short one."""
+    path, added = tmp_path / "log.csv", Added()
+
+    callbacks = added, keras.callbacks.CSVLogger(path)
+    best = train(small_task(), pairs, 5, SETTINGS, tmp_path, callbacks=callbacks)
+
+    assert added.calls[0] == "begin"
+    assert added.calls[-1] == "end"
+    counts = {name: added.calls.count(name) for name in set(added.calls)}
+    assert counts == {"begin": 1, "batch": 5, "test": 2, "end": 1}
+    assert [row["added"] for row in best.state.history] == [7.0, 8.0]
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["epoch"] for row in rows] == ["0", "1"]
+    assert [float(row["val_loss"]) for row in rows] == [
+        row["val_loss"] for row in best.state.history
+    ]
+
+
+def test_a_callback_of_the_caller_ends_the_run(pairs, tmp_path):
+    class Stop(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            self.model.stop_training = True
+
+    best = train(small_task(), pairs, 5, SETTINGS, tmp_path, callbacks=[Stop()])
+
+    assert best.state.updates == 3
+
+
+def test_epochs_without_validation_only_save_what_a_run_resumes_from(pairs, tmp_path):
+    settings = dataclasses.replace(
+        SETTINGS, steps_per_epoch=1, validate_every=2, average=2
+    )
+    for steps in (3, 6):  # The second run resumes between validations.
+        best = train(small_task(), pairs, steps, settings, tmp_path)
+
+    validated = [bool(row.get("val_loss")) for row in best.state.history]
+    assert validated == [False, True] * 3
+    steps = [prefix.rpartition("-")[2] for prefix in best.choose_final()[0]]
+    assert steps == ["4", "6"]
+    assert [*saved_steps(tmp_path / "checkpoints")] == [4, 5, 6]

@@ -20,7 +20,7 @@ from tests.helpers.small_models import (
 from tests.helpers.small_runs import TINY_OPTIONS, refused
 from train import __main__ as train_command
 from train.data.batch_plan import BatchPlan
-from train.data.vocabulary import Ids
+from train.data.encoded_pairs import Ids
 from train.fit import make_strategy
 from translate.loading import load_export
 

@@ -18,6 +18,7 @@ from tests.helpers import killed_runs
 from tests.helpers.small_runs import OPTIONS, assert_same_run, refused as refusal
 from train import data_preparation
 from train.fit import UpdateOptions, make_training_model
+from train.monitoring.progress import Progress
 from train.run.run_description import RunDescription
 from train.run.run_folder import read_history
 from train.run.training_state import TrainingState
@@ -73,43 +74,47 @@ def scores(run_dir):
 
 
 @pytest.mark.parametrize(
-    ("method", "update", "number", "code"),
+    ("method", "update", "number", "code", "resumed"),
     [
-        # Within a round, whose means must not be lost.
-        pytest.param(
-            *("on_train_batch_end", 9, signal.SIGTERM, 143), marks=pytest.mark.slow
-        ),
-        # After the last update of a round, which is not validated yet.
-        ("on_train_batch_end", 12, signal.SIGINT, 130),
+        # Within an epoch, whose updates are made again.
+        ("on_train_batch_end", 9, signal.SIGTERM, 143, 6),
         # In the validation after the last update of all.
         pytest.param(
-            *("on_test_batch_end", 24, signal.SIGTERM, 143), marks=pytest.mark.slow
+            *("on_test_begin", 24, signal.SIGINT, 130, 18), marks=pytest.mark.slow
         ),
-        # At its end, when only the final model is missing.
-        ("on_epoch_end", 24, signal.SIGTERM, 143),
+        # After the last epoch, when only the final model is missing.
+        ("on_train_end", 24, signal.SIGTERM, 143, 24),
     ],
 )
-def test_a_signal_saves_within_an_update_and_says_how_to_go_on(
-    corpus, uninterrupted, tmp_path, method, update, number, code, capsys, monkeypatch
+def test_a_signal_ends_a_run_that_resumes_after_the_last_epoch(
+    corpus,
+    uninterrupted,
+    tmp_path,
+    capsys,
+    monkeypatch,
+    method,
+    update,
+    number,
+    code,
+    resumed,
 ):
-    before = getattr(TrainingState, method)
+    before = getattr(Progress, method)
 
-    def send_signal(state, batch, logs=None):
-        if state.updates == update:
+    def send_signal(progress, *args, **kwargs):
+        if progress.model.optimizer.iterations.numpy() == update:
             os.kill(os.getpid(), number)
-        before(state, batch, logs)
+        before(progress, *args, **kwargs)
 
     arguments = [*corpus, *OPTIONS, "--run-dir", str(tmp_path)]
     with monkeypatch.context() as patch:
-        patch.setattr(TrainingState, method, send_signal)
+        patch.setattr(Progress, method, send_signal)
         with pytest.raises(SystemExit) as exit_:
             train_command.main(arguments)
 
     assert exit_.value.code == code
-    resumes = f"The same command resumes after update {update}"
-    assert resumes in capsys.readouterr().out
+    assert "The same command resumes" in capsys.readouterr().out
     train_command.main(arguments)
-    assert f"continuing after update {update}" in capsys.readouterr().out
+    assert f"continuing after update {resumed}" in capsys.readouterr().out
     assert_same_run(tmp_path, uninterrupted)
 
 
@@ -216,7 +221,7 @@ def test_refuses_where_every_checkpoint_is_damaged(copied):
     for index in copied.glob("checkpoints/*.index"):
         index.write_bytes(b"")
 
-    with pytest.raises(UserError, match="every checkpoint in .* is damaged"):
+    with pytest.raises(UserError, match="no checkpoint in .* is whole"):
         restorable_state(copied).restore()
 
 

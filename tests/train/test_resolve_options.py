@@ -1,37 +1,45 @@
-"""Tests of `train.options` and `train.resolve_options`."""
+"""Tests of `train.options`, `train.resolve_options` and `describe_run`."""
 
+import dataclasses
 import json
 
 import pytest
 import tensorflow_datasets as tfds
 
+import train.__main__ as train_command
 from command_line.errors import UserError
-from command_line.options import flag
-from train.check_options import check_corpus
+from command_line.options import flag, values_of
+from tests.helpers.small_runs import TINY_OPTIONS
+from train.data.corpus import TreePairs
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data.tree_pairs import TreePairs
+from train.data_preparation import describe_run, load_corpus
+from train.loop import multi_worker
 from train.options import FILES, parse_options
-from train.resolve_options import describe_run, load_corpus, resolve
+from train.resolve_options import (
+    CorpusSizeRecipe,
+    check_corpus,
+    describe_recipe,
+    resolve,
+)
+from train.run.run_description import read_arguments
 
 GIVEN_FILES = [f"{flag(name)}=f" for name in FILES]
 TREES = ["--train-trees=a", "--validation-trees=b"]
-# Keys of `arguments.json` since its first version with all of these; the
-# last ones may be missing.
+# Keys of `arguments.json`.
 ARGUMENTS = """
 task train_trees validation_trees dataset train_source train_target
 validation_source validation_target mixture source_language train_split
 validation_split vocabulary_size max_length preset batch_tokens steps_per_epoch
 average learning_rate_scale precision max_tokens_per_replica clip_norm
-average_decay seed deterministic validate_bleu validation_beam_size keep_best
+seed deterministic validate_bleu validation_beam_size keep_best
 patience best_by bleu_tokenize init_from num_layers hidden_dim intermediate_dim
 num_heads key_dim value_dim dropout positions norm label_smoothing steps
 warmup_steps extend_vocabulary decoder_layers activation max_wavelength
 norm_epsilon decoder_mixer placeholders drop_invalid position_offset
-simcut simcut_cutoff recipe both_directions alignments alignment_weight
+recipe both_directions alignments alignment_weight validate_every
 peak_learning_rate schedule weight_decay attention_dropout
 feed_forward_dropout word_dropout layer_dropout
-tokenizer subwords symbols augment subword_sampling
-subword_sampling_sides variants
+tokenizer symbols
 max_length_ratio drop_copies drop_wrong_script drop_duplicates
 """
 
@@ -46,7 +54,7 @@ def load(*options):
     return load_corpus(given.corpus, given.cache)
 
 
-def test_the_arguments_of_a_run_are_those_of_older_versions():
+def test_the_arguments_of_a_run_are_its_options():
     resolved, _ = resolve(parse("--dataset=demo", "--patience=2"), None)
 
     arguments = resolved.arguments()
@@ -138,7 +146,6 @@ def test_a_translation_is_the_task_that_needs_no_name():
 
     resolved, preset = resolve(given, None)
 
-    # As in the runs of versions that knew no other.
     assert resolved.corpus.task is None
     assert preset.description == "Table 3, row base"
     assert resolved.corpus.max_length == 256
@@ -163,6 +170,7 @@ def test_a_translation_is_the_task_that_needs_no_name():
             "must come with --dataset. Received: --validation-split test",
         ),
         (["--task=parsing"], "come with --train-trees.*none of them"),
+        (["--dataset=demo", "--best-by=loss"], "needs --keep-best N or --patience N"),
         (["--task=parsing", TREES[1]], "Received: --validation-trees$"),
         (["--task=parsing", "--dataset=demo"], "Received: --dataset$"),
         (["--task=parsing", *TREES, "--train-source=x"], "--train-source$"),
@@ -171,7 +179,6 @@ def test_a_translation_is_the_task_that_needs_no_name():
         (["--task=parsing", *TREES, "--placeholders"], "--placeholders$"),
         (["--task=parsing", *TREES, "--drop-invalid"], "--drop-invalid$"),
         (["--task=parsing", *TREES, "--drop-copies"], "--drop-copies$"),
-        (["--task=parsing", *TREES, "--augment"], "--augment$"),
         (["--task=parsing", *TREES, "--alignment-weight=1"], "--alignment-w"),
         (
             ["--dataset=demo", "--drop-invalid"],
@@ -184,24 +191,6 @@ def test_a_translation_is_the_task_that_needs_no_name():
 def test_refuses_options_that_do_not_go_together(options, message):
     with pytest.raises(UserError, match=message):
         resolve(parse(*options), None)
-
-
-@pytest.mark.parametrize(("entry", "rows"), [({}, 8), ({"row_multiple": 24}, 24)])
-def test_a_repeated_run_keeps_its_batches(entry, rows, tmp_path):
-    """Runs that are older than the entry had multiples of eight."""
-    path = tmp_path / "arguments.json"
-    older = {"arguments": {"round_steps": None}, "round_steps": 7}
-    path.write_text(json.dumps({**older, **entry}))
-    run_dir = f"--run-dir={tmp_path / 'run'}"
-    repeated = ["--from-arguments", str(path), "--dataset=demo"]
-    given, preset = resolve(parse_options([run_dir, *repeated]), None)
-    pairs = load_corpus(given.corpus, given.cache)
-
-    description, resumed = describe_run(given, preset, pairs, None)
-
-    assert not resumed
-    assert description.row_multiple == rows
-    assert description.steps_per_epoch == 7
 
 
 @pytest.mark.parametrize(
@@ -217,14 +206,137 @@ def test_the_first_part_of_a_repeated_run_differs_by_design(
 ):
     path = tmp_path / "arguments.json"
     arguments = {"seed": 3, "steps_per_epoch": asked}
-    path.write_text(json.dumps({"arguments": arguments, "steps_per_epoch": 7}))
+    content = {"arguments": arguments, "steps_per_epoch": 7, "row_multiple": 24}
+    path.write_text(json.dumps(content))
     run_dir = f"--run-dir={tmp_path / name}"
     repeated = ["--from-arguments", str(path), "--dataset=demo"]
     given, preset = resolve(parse_options([run_dir, *repeated]), None)
     pairs = load_corpus(given.corpus, given.cache)
 
-    description, _ = describe_run(given, preset, pairs, None)
+    description, resumed = describe_run(given, preset, pairs, None)
 
+    assert not resumed
     is_compared = f"repeats {path}" in capsys.readouterr().out
     assert is_compared == (name == "run")
     assert description.steps_per_epoch == steps_per_epoch
+    assert description.row_multiple == 24
+
+
+NUMBERS = [
+    field.name
+    for field in dataclasses.fields(CorpusSizeRecipe)
+    if field.name != "below"
+]
+
+
+def parse_tiny(*options, run_dir="run"):
+    return parse_options([f"--run-dir={run_dir}", "--preset=tiny", *options])
+
+
+def numbers_of(given, num_pairs, earlier=None):
+    values = values_of(resolve(given, None, earlier, num_pairs)[0])
+    return [values[name] for name in NUMBERS]
+
+
+@pytest.mark.parametrize(
+    ("num_pairs", "expected"),
+    [
+        (14_999, [4_000, 2_048, 500, 0.3, True, "pre", "cosine", 10]),
+        (15_000, [8_000, 4_096, 500, 0.3, True, "pre", "cosine", 10]),
+        (60_000, [8_000, 8_192, 1_000, 0.2, False, "pre", "cosine", 10]),
+        (4_000_000, [8_000, 25_000, 2_000, 0.1, False, "pre", "cosine", 10]),
+    ],
+)
+def test_numbers_follow_the_size_of_the_corpus(num_pairs, expected):
+    assert numbers_of(parse_tiny(*GIVEN_FILES), num_pairs) == expected
+
+
+def test_options_replace_numbers_of_the_recipe():
+    given = parse_tiny(
+        *("--dropout=0.25", "--batch-tokens=25000", "--steps=400"),
+        *("--vocabulary-size=900", "--patience=3", "--norm=post", *GIVEN_FILES),
+        *("--schedule=inverse-sqrt", "--no-both-directions"),
+    )
+    # The warm-up takes a quarter of the updates at most.
+    expected = [900, 25_000, 100, 0.25, False, "post", "inverse-sqrt", 3]
+    assert numbers_of(given, 20_000) == expected
+    # All that was filled in.
+    said = describe_recipe(given, resolve(given, None, None, 20_000)[0], 20_000)
+    assert said.startswith("for 20,000 pairs: --warmup-steps 100 (--recipe paper")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--validate-bleu=5", "--best-by=bleu"],  # With --patience 10.
+        ["--schedule=cosine", "--steps=300"],  # With a warm-up of 75.
+    ],
+)
+def test_options_are_checked_beside_numbers_of_the_recipe(options):
+    resolve(parse_tiny(*GIVEN_FILES, *options))
+    with pytest.raises(UserError, match=options[-1].partition("=")[0]):
+        resolve(parse_tiny("--recipe=paper", *GIVEN_FILES, *options))
+
+
+@pytest.mark.parametrize(
+    ("options", "earlier", "recipe"),
+    [
+        (GIVEN_FILES, None, "corpus-size"),
+        (["--preset=small", *GIVEN_FILES], None, "corpus-size"),
+        (["--preset=base", "--recipe=corpus-size", *GIVEN_FILES], None, "corpus-size"),
+        (["--preset=base", *GIVEN_FILES], None, "paper"),
+        (["--recipe=paper", *GIVEN_FILES], None, "paper"),
+        (["--dataset=demo"], None, "paper"),
+        (["--task=parsing", *TREES], None, "paper"),
+        (GIVEN_FILES, {"recipe": "paper"}, "paper"),
+        (GIVEN_FILES, {"recipe": "corpus-size"}, "corpus-size"),
+    ],
+)
+def test_the_recipe_is_the_default_of_small_presets_and_text(options, earlier, recipe):
+    resolved, _ = resolve(parse_tiny(*options), None, earlier, 20_000)
+
+    assert resolved.run.recipe == recipe
+    # A run that is resumed had no training in both directions.
+    assert resolved.run.both_directions == (recipe != "paper" and not earlier)
+
+
+@pytest.mark.parametrize("option", ["--recipe=corpus-size", "--both-directions"])
+@pytest.mark.parametrize("obstacle", ["--task=parsing", "--init-from=run"])
+def test_numbers_by_size_are_refused_where_they_cannot_be(option, obstacle):
+    corpus = TREES if "parsing" in obstacle else GIVEN_FILES
+    with pytest.raises(UserError, match=f"Received: {obstacle.split('=')[0]}"):
+        resolve(parse(obstacle, option, *corpus), None)
+
+
+def test_several_machines_keep_the_numbers_of_the_preset(monkeypatch):
+    monkeypatch.setattr(multi_worker, "is_multi_worker", lambda: True)
+    assert resolve(parse_tiny(*GIVEN_FILES))[0].run.recipe == "paper"
+    with pytest.raises(UserError, match="on one machine. Received: TF_CONFIG"):
+        resolve(parse_tiny("--recipe=corpus-size", *GIVEN_FILES))
+
+
+def test_a_run_with_the_recipe_may_become_longer(corpus, tmp_path, capsys):
+    options = [
+        option
+        for option in TINY_OPTIONS
+        if not option.startswith(("--recipe", "--batch-tokens"))
+    ]
+    command = ["--run-dir", str(tmp_path), *corpus, *options]
+    train_command.main([*command, "--steps=4"])
+    found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
+    assert found["recipe"] == "corpus-size"
+    numbers = [340, 2_048, 1, 0.3, True, "pre", "cosine", 10]
+    assert [found[name] for name in NUMBERS] == numbers
+
+    # As if the run had been stopped between its two parts.
+    (tmp_path / "arguments.json").rename(tmp_path / "aside")
+    earlier = read_arguments(tmp_path / "both-directions")
+    longer = parse_tiny(*command[2:], "--steps=8", run_dir=tmp_path)
+    assert numbers_of(longer, 20_000, earlier)[2] == 1
+    (tmp_path / "aside").rename(tmp_path / "arguments.json")
+
+    train_command.main([*command, "--steps=8"])
+
+    found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
+    assert found["warmup_steps"] == 1
+    assert "continuing after update 4" in capsys.readouterr().out

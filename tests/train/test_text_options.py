@@ -2,13 +2,12 @@
 
 import io
 import json
-import shutil
 
 import pytest
 import sentencepiece
 
 import train.__main__ as train_command
-from tests.helpers.small_runs import TINY_OPTIONS, assert_same_run, refused
+from tests.helpers.small_runs import TINY_OPTIONS, refused
 from train.data.corpus import demo_pairs
 
 # The size of the vocabulary is that of the file.
@@ -58,24 +57,20 @@ def test_a_vocabulary_from_elsewhere(run, corpus, tmp_path, capsys):
     assert "tokenizer: " in message
 
 
-def test_symbols_and_unigrams(run, corpus, tmp_path, capsys):
+def test_symbols_of_a_run_stay(run, corpus, tmp_path, capsys):
     path = tmp_path / "symbols"
     path.write_text("<2es>\n")
-    options = ["--vocabulary-size=360", "--subwords=unigram", "--symbols", path]
+    options = ["--vocabulary-size=360", "--symbols", path]
 
     run_dir = run(*options)
 
     proto = (run_dir / "tokenizer.model").read_bytes()
     model = sentencepiece.SentencePieceProcessor(model_proto=proto)
     assert "<2es>" in model.encode("<2es> A cat.", out_type=str)
-    assert arguments_of(run_dir)["subwords"] == "unigram"
     run(*options)
     path.write_text("<2en>\n")
     command = ["--run-dir", run_dir, *corpus, *FEW, *options]
     assert "symbols: " in refused(capsys, list(map(str, command)))
-    command = [*command[:-3], "--subwords=bpe"]
-    message = refused(capsys, list(map(str, command)))
-    assert "subwords: unigram there, None here" in message
 
 
 def test_filters_concern_the_training_pairs_alone(run, corpus, capsys):
@@ -94,37 +89,3 @@ def test_filters_concern_the_training_pairs_alone(run, corpus, capsys):
     with pytest.raises(SystemExit):
         train_command.main([*command, "--max-length-ratio=0.5"])
     assert "invalid ratio value: '0.5'" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_a_run_with_variants_resumes_to_the_same_weights(corpus, tmp_path, capsys):
-    options = [
-        *corpus,
-        *TINY_OPTIONS,
-        "--dropout=0.3",
-        "--subword-sampling=0.2",
-        "--augment",
-        "--variants=3",
-    ]
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    train_command.main(["--run-dir", str(whole), *options, "--steps=40"])
-    # The second part begins within an epoch of the corpus.
-    for steps in (20, 40):
-        command = ["--run-dir", str(parts), *options, f"--steps={steps}"]
-        train_command.main(command)
-        # The second part encodes the text again.
-        shutil.rmtree(parts / "encoded")
-
-    assert_same_run(whole, parts)
-    report = json.loads((whole / "report.json").read_text())
-    per_epoch = report["batches"]["batches_per_pass"]
-    assert 20 % per_epoch
-    assert per_epoch < 40
-    assert report["validation"]["kept"] == 10
-    recorded = arguments_of(whole)
-    assert recorded["subword_sampling_sides"] == "both"
-    assert recorded["variants"] == 3
-    others = [o for o in options if o != "--variants=3"]
-    command = ["--run-dir", str(whole), *others, "--steps=40"]
-    message = refused(capsys, command)
-    assert "variants: 3 there, 8 here" in message

@@ -7,16 +7,16 @@ from translate import explain
 from translate.report.explanation_page import describe_translation
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def export_runtime(export_dir):
     return explain.load(export_dir)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def ask(export_runtime):
     return export_runtime.ask_one
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def data(ask):
     return describe_translation(ask, TEXT_WITH_MARKUP.encode(), REFERENCE.encode())

@@ -90,20 +90,16 @@ def test_characters_count_where_no_blanks_part_words(choose):
 
 @pytest.mark.parametrize(
     ("count", "expected"),
-    [
-        (11, "at least 12. Received: 11 in"),
-        (13, "each line of the input, 12. Received: 13 in"),
-    ],
+    [(11, "at least 12. Received: 11 in"), (13, "the input, 12. Received: 13 in")],
 )
 def test_refuses_another_number_of_references(
     export_dir, files, tmp_path, refused, count, expected
 ):
     references = tmp_path / "references"
     references.write_text("a reference\n" * count)
+    options = [f"--export-dir={export_dir}", *files, f"--nearest-to={references}"]
 
-    line = refused(
-        translate, *(f"--export-dir={export_dir}", *files, f"--nearest-to={references}")
-    )
+    line = refused(translate, *options)
 
     assert "--nearest-to must have a line for each line" in line
     assert expected in line

@@ -218,11 +218,8 @@ def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
     packed = gzip.compress("\r\n".join(SENTENCES).encode())
     (tmp_path / "source").write_bytes(packed)
     (tmp_path / "reference").write_text("\n".join(references) + "\n")
-    arguments = [
-        f"--export-dir={tmp_path}",
-        f"--source={tmp_path / 'source'}",
-        f"--reference={tmp_path / 'reference'}",
-    ]
+    files = [f"--{side}={tmp_path / side}" for side in ("source", "reference")]
+    arguments = [f"--export-dir={tmp_path}", *files]
 
     evaluate.main([*arguments, "--json"])
     results = json.loads(capsys.readouterr().out)
@@ -261,37 +258,24 @@ def version(tmp_path, monkeypatch):
 
 def record(version, source):
     """Evaluates a file as its own reference."""
-    evaluate.main(
-        [
-            *(f"--export-dir={version.parent}", "--record"),
-            *(f"--source={source}", f"--reference={source}"),
-        ]
-    )
+    options = [f"--export-dir={version.parent}", f"--source={source}"]
+    evaluate.main([*options, f"--reference={source}", "--record"])
 
 
 def test_scores_stay_with_the_version(version, tmp_path):
     shutil.copytree(version, version.parent / "0")
-    for name in ("first", "second"):
-        (tmp_path / name).write_text("A LINE OF CAPITALS\n")
+    for name in ("a/first", "a/test.en", "b/test.en", "a/test.en", "b/test.en"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"A LINE OF {name[0].upper()}\n")
         record(version, tmp_path / name)
 
     scores = json.loads((version / "assets.extra/scores.json").read_text())
-    assert set(scores) == {"first", "second"}
-    assert scores["second"]["bleu"]["score"] == pytest.approx(100)
-    digest = hashlib.sha256(b"A LINE OF CAPITALS\n").hexdigest()
-    assert scores["first"]["sha256"] == {"source": digest, "reference": digest}
+    assert set(scores) == {"first", "test.en", "test.en 2"}
+    assert scores["test.en 2"]["bleu"]["score"] == pytest.approx(100)
+    digest = hashlib.sha256(b"A LINE OF A\n").hexdigest()
+    assert scores["test.en"]["sha256"] == {"source": digest, "reference": digest}
+    assert scores["test.en 2"]["sha256"] != scores["test.en"]["sha256"]
     assert not (version.parent / "0/assets.extra").exists()
-
-
-def test_files_of_one_name_keep_their_scores(version, tmp_path):
-    for folder in ("a", "b", "a", "b"):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        (tmp_path / folder / "test.en").write_text(f"FOLDER {folder}\n")
-        record(version, tmp_path / folder / "test.en")
-
-    scores = json.loads((version / "assets.extra/scores.json").read_text())
-    assert set(scores) == {"test.en", "test.en 2"}
-    assert scores["test.en"]["sha256"] != scores["test.en 2"]["sha256"]
 
 
 def test_scores_that_cannot_be_recorded_are_printed(version, tmp_path, capsys):
@@ -337,9 +321,7 @@ def test_a_damaged_export_is_named_in_one_line(
 
     line = refused(command, "--export-dir", version.parent, *options)
 
-    assert (
-        f"{version} must be whole; `python -m export.check` says more. Received: "
-    ) in line
+    assert f"{version} must be whole; `python -m export.check` says more" in line
 
 
 def test_the_reference_says_what_bleu_counts(capsys):
@@ -398,12 +380,3 @@ def test_exports_from_the_command_line(refused, run_dir, tmp_path, capsys):
     assert bundle["settings"]["beam_size"] == 1
     line = refused(export_command, *arguments, "--version=7")
     assert "--version must be" in line
-
-
-def test_export_refuses_a_layer_that_is_not_there(run_dir, tmp_path, refused):
-    arguments = ["--run-dir", run_dir, "--export-dir", tmp_path / "export"]
-
-    line = refused(export_command, *arguments, "--align-layer", "2")
-
-    assert "`align_layer` must be between -2 and 1" in line
-    assert not list(tmp_path.glob("export/*"))

@@ -5,6 +5,7 @@ training can start at any batch without reading those before.
 """
 
 import dataclasses
+import fractions
 import threading
 
 import numpy as np
@@ -17,8 +18,7 @@ from train.data.bucketing import (
     longest_by_boundary,
     sentences_in_batch,
 )
-from train.data.mixture import choose_pairs, count_chosen
-from train.data.vocabulary import EncodedPairs
+from train.data.encoded_pairs import EncodedPairs
 from train.data.word_links import to_weights
 
 MAX_SHAPES = 16
@@ -38,11 +38,6 @@ class BatchPlan:
     pairs that follow. So all passes have equally many batches of each shape,
     and after `n` passes each pair has occurred equally often.
 
-    If pairs have `k` variants, pass `e` takes variant `(i + e) % k` of pair
-    `i`, and lengths are those of the variants. Then the number of batches
-    repeats after `k` passes, and `w n` pairs are chosen for each of these `k`
-    independently.
-
     Args:
         pairs: The encoded corpus.
         batch_tokens: Positive int, positions of the longer side in a batch,
@@ -56,11 +51,10 @@ class BatchPlan:
     Attributes:
         shapes: Tuple of `(sentences, source length, target length)`, shortest
             first.
-        num_batches: Tuple of numbers, batches of each shape in a pass; an
-            average, if pairs have variants.
-        batches_per_pass: Int, their sum, rounded.
+        num_batches: Tuple of ints, batches of each shape in a pass.
+        batches_per_pass: Int, their sum.
         tokens: Int, tokens of both sides in a pass without padding; an
-            average if pairs have weights or variants.
+            average if pairs have weights.
         target_tokens: Int, those of the targets.
         fill: Float in (0, 1], tokens divided by positions, of both sides.
     """
@@ -78,13 +72,8 @@ class BatchPlan:
         sizes = bucket_length_of(*sides)
         boundaries = choose_boundaries(sizes, MAX_SHAPES)
         bucket_of = np.searchsorted(boundaries, np.arange(boundaries[-1] + 1))
-        buckets = bucket_of.astype(np.uint8)[sizes]
-        self._variants = pairs.variants
-        # The number of the shape of each pair, in each of `variants` passes.
-        self._buckets = [
-            self._take_variants(buckets, slice(0, len(pairs)), pass_index)
-            for pass_index in range(pairs.variants)
-        ]
+        # The number of the shape of each pair.
+        self._buckets = bucket_of.astype(np.uint8)[sizes]
         self.shapes = tuple(
             (sentences_in_batch(batch_tokens, max(lengths), row_multiple), *lengths)
             for lengths in zip(
@@ -93,14 +82,8 @@ class BatchPlan:
             )
         )
         self._parts = list(pairs.slices())
-        self._num_batches = [
-            self._count_batches(shapes_of) for shapes_of in self._buckets
-        ]
-        steps = list(map(sum, self._num_batches))
-        # The first batch of each of `variants` passes, and their end.
-        self._starts = np.cumsum([0, *steps])
-        self.num_batches = average(self._num_batches)
-        self.batches_per_pass = round(sum(self.num_batches))
+        self.num_batches = self._count_batches()
+        self.batches_per_pass = sum(self.num_batches)
         self.target_tokens = self._count_tokens(pairs.targets.lengths)
         tokens = self._count_tokens(pairs.sources.lengths) + self.target_tokens
         positions = sum(
@@ -116,7 +99,7 @@ class BatchPlan:
 
     def shape(self, j: int) -> tuple[int, int, int]:
         """Returns rows, source length and target length of batch `j`."""
-        pass_index, place = self._find(j)
+        pass_index, place = divmod(j, self.batches_per_pass)
         return self._order(pass_index)[place][0]
 
     def batch(
@@ -136,7 +119,7 @@ class BatchPlan:
             have links, these as uint8 `(n, T, S)`; and a float32 scalar, the
             number of target tokens in the whole batch.
         """
-        pass_index, place = self._find(j)
+        pass_index, place = divmod(j, self.batches_per_pass)
         (rows, *lengths), indices = self._order(pass_index)[place]
         tokens = self._pairs.targets.lengths[indices].sum()
         mine = indices[part::num_parts]
@@ -159,87 +142,38 @@ class BatchPlan:
         """Whether batches have links."""
         return self._pairs.links is not None
 
-    def first_batch(self, pass_index: int) -> int:
-        """Returns the number of the first batch of a pass."""
-        before, within = divmod(pass_index, self._variants)
-        return int(before * self._starts[-1] + self._starts[within])
-
     def find_shape(self, j: int, number: int) -> int:
-        """Returns the number of a batch of `shapes[number]` in `j`'s pass.
-
-        If pairs have variants, it may be in one of the next passes.
-        """
-        pass_index, _ = self._find(j)
-        while not self._num_batches[pass_index % self._variants][number]:
-            pass_index += 1
+        """Returns the number of a batch of `shapes[number]` in `j`'s pass."""
+        pass_index = j // self.batches_per_pass
         # Batches are sorted by shape before they are shuffled.
-        first = sum(self._num_batches[pass_index % self._variants][:number])
+        first = sum(self.num_batches[:number])
         place = int(np.argmax(self._order(pass_index).places == first))
-        return self.first_batch(pass_index) + place
+        return pass_index * self.batches_per_pass + place
 
-    def _find(self, j: int) -> tuple[int, int]:
-        """Returns the pass of batch `j`, and the batch's index in it."""
-        before, within = divmod(j, int(self._starts[-1]))
-        pass_index = int(np.searchsorted(self._starts, within, "right")) - 1
-        place = within - int(self._starts[pass_index])
-        return before * self._variants + pass_index, place
-
-    def _find_variants(self, pairs: np.ndarray, pass_index: int) -> np.ndarray:
-        """Returns the index of the variant of each pair in a pass."""
-        if self._variants == 1:
-            return pairs
-        pairs = pairs.astype(np.int64)
-        return pairs * self._variants + (pairs + pass_index) % self._variants
-
-    def _take_variants(
-        self, values: np.ndarray, part: slice, pass_index: int
-    ) -> np.ndarray:
-        """Returns the values of the pairs of a part in a pass.
-
-        Args:
-            values: Array with a value for each variant of each pair.
-            part: The slice of the pairs.
-            pass_index: Int, number of the pass.
-        """
-        if self._variants == 1:
-            return values[part]
-        pairs = np.arange(part.start, part.stop)
-        return values[self._find_variants(pairs, pass_index)]
-
-    def _count_batches(self, shapes_of: np.ndarray) -> tuple[int, ...]:
-        """Returns the batches of each shape.
-
-        Args:
-            shapes_of: Int array, the number of the shape of each pair.
-        """
+    def _count_batches(self) -> tuple[int, ...]:
+        """Returns the batches of each shape."""
         batches = []
         left = 0
         for bucket, (rows, *_) in enumerate(self.shapes):
             for part, weight in self._parts:
-                count = np.count_nonzero(shapes_of[part] == bucket)
+                count = np.count_nonzero(self._buckets[part] == bucket)
                 left += count_chosen(count, weight)
             whole, left = divmod(left, rows)
             batches.append(whole)
         return (*batches[:-1], batches[-1] + bool(left))
 
     def _count_tokens(self, lengths: np.ndarray) -> int:
-        """Returns the tokens of a pass; an average if pairs have weights.
-
-        Args:
-            lengths: Int array, tokens of a side of each variant of each pair.
-        """
+        """Returns the tokens of a pass; an average if pairs have weights."""
         tokens = 0
-        for pass_index, shapes_of in enumerate(self._buckets):
-            for part, weight in self._parts:
-                in_part = self._take_variants(lengths, part, pass_index)
-                if weight == 1:
-                    tokens += in_part.sum()
-                    continue
-                for bucket in range(len(self.shapes)):
-                    mine = in_part[shapes_of[part] == bucket]
-                    drawn = count_chosen(len(mine), weight)
-                    tokens += mine.sum() * drawn / max(1, len(mine))
-        return round(float(tokens) / self._variants)
+        for part, weight in self._parts:
+            if weight == 1:
+                tokens += lengths[part].sum()
+                continue
+            for bucket in range(len(self.shapes)):
+                mine = lengths[part][self._buckets[part] == bucket]
+                drawn = count_chosen(len(mine), weight)
+                tokens += mine.sum() * drawn / max(1, len(mine))
+        return round(float(tokens))
 
     def _order(self, pass_index: int) -> "PassOrder":
         # Threads of tf.data may read batches of two passes at a time.
@@ -255,7 +189,6 @@ class BatchPlan:
 
     def _draw(self, pass_index: int) -> "PassOrder":
         random = np.random.default_rng((self._seed, pass_index))
-        num_batches = self._num_batches[pass_index % self._variants]
         pairs, left = [], np.zeros(0, np.int32)
         for bucket, (rows, *_) in enumerate(self.shapes):
             indices = self._choose(bucket, pass_index)
@@ -264,26 +197,25 @@ class BatchPlan:
             whole = len(indices) // rows * rows
             pairs.append(indices[:whole])
             left = indices[whole:]
-        rows = np.repeat([rows for rows, *_ in self.shapes], num_batches)
+        rows = np.repeat([rows for rows, *_ in self.shapes], self.num_batches)
         return PassOrder(
             np.concatenate([*pairs, left]),
             np.concatenate([[0], np.cumsum(rows)]),
-            np.repeat(self.shapes, num_batches, axis=0),
-            random.permutation(sum(num_batches)),
+            np.repeat(self.shapes, self.num_batches, axis=0),
+            random.permutation(self.batches_per_pass),
         )
 
     def _choose(self, bucket: int, pass_index: int) -> np.ndarray:
-        """Returns the pairs of a shape in a pass, or their variants."""
+        """Returns the pairs of a shape in a pass."""
         chosen = []
-        before, within = divmod(pass_index, self._variants)
         for number, (part, weight) in enumerate(self._parts):
-            pairs = np.flatnonzero(self._buckets[within][part] == bucket)
+            pairs = np.flatnonzero(self._buckets[part] == bucket)
             pairs = (pairs + part.start).astype(np.int32)
             if weight != 1:
                 # Four numbers, so the seed differs from that of every pass.
-                seed = (self._seed, number, bucket, 1 + within)
-                pairs = choose_pairs(pairs, weight, before, seed)
-            chosen.append(self._find_variants(pairs, within))
+                seed = (self._seed, number, bucket, 1)
+                pairs = choose_pairs(pairs, weight, pass_index, seed)
+            chosen.append(pairs)
         return np.concatenate(chosen)
 
 
@@ -292,8 +224,7 @@ class PassOrder:
     """The batches of a pass, as arrays, since there may be millions.
 
     Attributes:
-        pairs: Int array, pairs in the order of batches sorted by shape, or the
-            indices of their variants.
+        pairs: Int array, pairs in the order of batches sorted by shape.
         starts: Int array, the index in `pairs` at which each batch begins.
         shapes: Int array `(n, 3)`, sentences and lengths of each batch.
         places: Int array, the index of batch `j` of the pass in the sorted
@@ -313,16 +244,30 @@ class PassOrder:
         return shape, self.pairs[start:end]
 
 
-def average(counts: list[tuple[int, ...]]) -> tuple[float, ...]:
-    """Returns the mean of each column; of a single row, the row."""
-    if len(counts) == 1:
-        return counts[0]
-    return tuple(np.mean(counts, axis=0).tolist())
-
-
 def shift_right(labels: np.ndarray) -> np.ndarray:
     """Returns the inputs of the decoder that predicts `labels`."""
     shifted = np.zeros_like(labels)
     shifted[:, 1:] = labels[:, :-1]
     shifted[:, 0] = BOS_ID
     return np.where(labels != PADDING_ID, shifted, PADDING_ID)
+
+
+def count_chosen(count: int, weight: fractions.Fraction) -> int:
+    """Returns the number of pairs of a weight in a pass, at least one."""
+    return max(1, round(weight * int(count))) if count else 0
+
+
+def choose_pairs(
+    pairs: np.ndarray,
+    weight: fractions.Fraction,
+    pass_index: int,
+    seed: tuple[int, ...],
+) -> np.ndarray:
+    """Returns the pairs of a pass, which follow those of the pass before.
+
+    The order of all pairs depends only on the seed. After the last pair comes
+    the first; with a weight above 1, a pass has a pair several times.
+    """
+    circle = np.random.default_rng(seed).permutation(pairs)
+    count = count_chosen(len(pairs), weight)
+    return np.resize(np.roll(circle, -pass_index * count), count)

@@ -30,8 +30,8 @@ def count_micro_batches(
     Args:
         shape: Sentences of the batch, and its two lengths.
         num_replicas: Int, replicas that share the sentences.
-        limit: Int, maximum positions of a side in a micro-batch, or `None` for
-            no limit. A micro-batch has at least one sentence.
+        limit: Int, maximum positions of a side in a micro-batch, unless it is a
+            single sentence; or `None`.
     """
     if limit is None:
         return 1
@@ -67,14 +67,9 @@ def longest_by_boundary(
 
 
 def choose_boundaries(lengths: np.ndarray, count: int) -> list[int]:
-    """Chooses the padded lengths that minimize the padding.
+    """Chooses at most `count` padded lengths that minimize the padding.
 
-    Args:
-        lengths: Int array of sequence lengths, each at least 1.
-        count: Int, maximum number of boundaries.
-
-    Returns:
-        Ascending list of ints; the last is the greatest length.
+    They ascend; the last is the greatest of `lengths`, which are at least 1.
     """
     histogram = np.bincount(lengths)
     # Only lengths that occur are worth a boundary. Python's ints are exact.

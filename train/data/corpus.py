@@ -1,11 +1,10 @@
-"""Corpora of sentence pairs: text files, demo corpus, mixtures.
+"""Corpora of sentence pairs: text files, treebanks, demo corpus, mixtures.
 
 A corpus is an iterable of pairs that can be read several times. So tens of
 millions of pairs need no memory.
 """
 
 import abc
-import codecs
 import dataclasses
 import fractions
 import functools
@@ -19,16 +18,12 @@ import numpy as np
 
 from command_line.bleu_tokenizer import language_of
 from command_line.errors import UserError
-from command_line.text_files import (
-    describe_invalid,
-    read_lines,
-    read_normalized_chunks,
-    read_numbered_lines,
-)
+from command_line.text_files import describe_invalid, read_lines, read_numbered_lines
 from demo_corpus.generator import demo_corpus
+from text_processing.treebanks import read_trees
+from text_processing.trees import LEAF
 
 SIDES = ("source", "target")
-NEWLINE = 10
 MAX_LISTED = 20  # Invalid lines of a file that a message lists.
 
 
@@ -39,13 +34,22 @@ class Corpus(abc.ABC):
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Yields each source with its target, without line ends."""
 
-    @abc.abstractmethod
     def __len__(self) -> int:
         """Returns the number of pairs."""
+        return self._scan[0]
 
-    @abc.abstractmethod
     def digest(self) -> str:
         """Returns the SHA-256 of the text, as hexadecimal."""
+        return self._scan[1]
+
+    @functools.cached_property
+    def _scan(self) -> tuple[int, str]:
+        """The number of pairs and the digest, which come from one pass."""
+        count, digest = 0, hashlib.sha256()
+        for source, target in self:
+            digest.update(f"{source}\n{target}\n".encode())
+            count += 1
+        return count, digest.hexdigest()
 
     def parts(self) -> list[tuple["Corpus", fractions.Fraction]]:
         """Returns the corpora of a mixture, each with its weight."""
@@ -64,20 +68,12 @@ class Corpus(abc.ABC):
         return None
 
     def symbols(self) -> list[str]:
-        """Returns texts that are one subword each of the vocabulary (default:
-        none).
-
-        A text includes the blank that precedes it, if any.
-        """
+        """Returns texts that are one subword each, with a blank before, if any."""
         return []
 
 
 class CorpusWrapper(Corpus):
-    """A corpus that is another one, but for what a subclass changes.
-
-    Args:
-        corpus: The other corpus.
-    """
+    """A corpus that is another one, but for what a subclass changes."""
 
     def __init__(self, corpus: Corpus):
         self._corpus = corpus
@@ -119,13 +115,6 @@ class Pairs(Corpus):
     def __len__(self) -> int:
         return len(self.sources)
 
-    def digest(self) -> str:
-        digest = hashlib.sha256()
-        for side in (self.sources, self.targets):
-            digest.update("\n".join(side).encode())
-            digest.update(b"\x00")
-        return digest.hexdigest()
-
 
 def read_all(corpus: Iterable[tuple[str, str]]) -> Pairs:
     """Reads a corpus into memory."""
@@ -160,9 +149,7 @@ def write_demo_tests(folder: pathlib.Path) -> None:
 class FilePairs(Corpus):
     """Two line-aligned files, plain or gzip, UTF-8.
 
-    Length and digest come from one pass over the bytes. The digest equals that
-    of the same text as `Pairs`; it depends neither on gzip nor on the kind of
-    line ends.
+    The digest depends neither on gzip nor on the kind of line ends.
 
     Attributes:
         source: Path of the sentences.
@@ -180,84 +167,48 @@ class FilePairs(Corpus):
     drop_invalid: bool = False
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        _, _, dropped = self._scan  # Refuses files that do not match.
         return zip(
-            read_lines(self.source, dropped),
-            read_lines(self.target, dropped),
+            read_lines(self.source, self._dropped),
+            read_lines(self.target, self._dropped),
             strict=True,
         )
-
-    def __len__(self) -> int:
-        return self._scan[0]
-
-    def digest(self) -> str:
-        return self._scan[1]
 
     def languages(self) -> tuple[str, str]:
         return language_of(self.source), language_of(self.target)
 
     @functools.cached_property
-    def _scan(self) -> tuple[int, str, frozenset[int]]:
-        digest = hashlib.sha256()
-        counts, invalid = [], []
+    def _dropped(self) -> frozenset[int]:
+        """The numbers of pairs to drop; refuses files that are no corpus."""
+        counts, invalid = {}, {}
         for path in (self.source, self.target):
-            refuse_pipe(path)
-            count = 1
-            decoder = codecs.getincrementaldecoder("utf-8")()
-            for text in read_normalized_chunks(path):
-                digest.update(text)
-                decoder = decoder and decodes(decoder, text)
-                bytes_ = np.frombuffer(text, np.uint8)
-                count += int(np.count_nonzero(bytes_ == NEWLINE))
-            if not decoder or not decodes(decoder, b"", final=True):
-                invalid.append(path)
-            digest.update(b"\x00")
-            counts.append(count)
-        if counts[0] != counts[1]:
+            counts[path], lines = find_invalid_lines(path)
+            if lines:
+                invalid[path] = lines
+        source, target = counts[self.source], counts[self.target]
+        if source != target:
             raise UserError(
-                "the two files must have as many lines as each other. "
-                f"Received: {counts[0]} lines in {self.source}, "
-                f"{counts[1]} lines in {self.target}"
+                "the two files must have as many lines as each other. Received: "
+                f"{source} lines in {self.source}, {target} lines in {self.target}"
             )
-        if not invalid:
-            return counts[0], digest.hexdigest(), frozenset()
-        dropped = self._find_invalid(invalid)
-        return counts[0] - len(dropped), self._digest_without(dropped), dropped
-
-    def _find_invalid(self, paths: list[pathlib.Path]) -> frozenset[int]:
-        """Returns the numbers of the invalid lines, or refuses them."""
-        found = {path: find_invalid_lines(path) for path in paths}
         places = "; ".join(
-            f"{path}, {list_some([*lines.values()])}" for path, lines in found.items()
+            f"{path}, {list_some([*lines.values()])}" for path, lines in invalid.items()
         )
-        if not self.drop_invalid:
+        if invalid and not self.drop_invalid:
             raise UserError(
                 "text must be UTF-8, or come with --drop-invalid, which drops "
                 f"such pairs. Received: {places}"
             )
-        dropped = frozenset().union(*found.values())
-        print(
-            f"note: {len(dropped):,} of the pairs are dropped, since they are "
-            f"not UTF-8: {places}"
-        )
+        dropped = frozenset().union(*invalid.values())
+        if dropped:
+            print(
+                f"note: {len(dropped):,} of the pairs are dropped, since they are "
+                f"not UTF-8: {places}"
+            )
         return dropped
-
-    def _digest_without(self, dropped: frozenset[int]) -> str:
-        """Returns the digest of the same files without some lines."""
-        digest = hashlib.sha256()
-        for path in (self.source, self.target):
-            for i, line in enumerate(read_lines(path, dropped)):
-                digest.update(b"\n"[:i] + line.encode())
-            digest.update(b"\x00")
-        return digest.hexdigest()
 
 
 def refuse_pipe(path: pathlib.Path) -> None:
-    """Refuses a file that can be read only once.
-
-    Raises:
-        UserError: If the path is a pipe.
-    """
+    """Refuses a file that can be read only once."""
     if path.is_fifo():
         raise UserError(
             "text must be in a file, plain or gzip, since it is read several "
@@ -265,26 +216,16 @@ def refuse_pipe(path: pathlib.Path) -> None:
         )
 
 
-def decodes(
-    decoder: codecs.IncrementalDecoder, text: bytes, final: bool = False
-) -> codecs.IncrementalDecoder | None:
-    """Returns the decoder after `text`, or `None` if that is not UTF-8."""
-    try:
-        decoder.decode(text, final)
-    except UnicodeDecodeError:
-        return None
-    return decoder
-
-
-def find_invalid_lines(path: pathlib.Path) -> dict[int, str]:
-    """Returns the numbers of lines that are not UTF-8, and what is wrong."""
-    found = {}
+def find_invalid_lines(path: pathlib.Path) -> tuple[int, dict[int, str]]:
+    """Returns the number of lines, and of those that are not UTF-8 the errors."""
+    refuse_pipe(path)
+    number, found = 0, {}
     for number, line in read_numbered_lines(path):
         try:
             line.decode("utf-8")
         except UnicodeDecodeError as error:
             found[number] = describe_invalid(line, number, error)
-    return found
+    return number, found
 
 
 def list_some(lines: list[str]) -> str:
@@ -292,6 +233,36 @@ def list_some(lines: list[str]) -> str:
     rest = len(lines) - MAX_LISTED
     more = [f"and {rest:,} more lines"] if rest > 0 else []
     return "; ".join(lines[:MAX_LISTED] + more)
+
+
+@dataclasses.dataclass(frozen=True)
+class TreePairs(Corpus):
+    """A treebank: pairs of a sentence and its linearized tree (Section 6.3).
+
+    Attributes:
+        path: Path of bracketed trees, plain or gzip, UTF-8.
+
+    Raises:
+        UserError: At the first use, if the file is not a treebank.
+    """
+
+    path: pathlib.Path
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        refuse_pipe(self.path)
+        for tree in read_trees(self.path):
+            yield " ".join(tree.words), tree.linearize()
+
+    def digest(self) -> str:
+        return digest_of(f"trees {super().digest()}")
+
+    def symbols(self) -> list[str]:
+        """Returns the brackets and tags of the targets."""
+        found = set()
+        for tree in read_trees(self.path):
+            found.update(f" {s}" for s in tree.symbols if s != LEAF)
+            found.update(f"/{tag}" for tag in tree.tags)
+        return sorted(found)
 
 
 class Mixture(Corpus):
@@ -319,11 +290,12 @@ class Mixture(Corpus):
 
     def digest(self) -> str:
         parts = [[part.digest(), str(weight)] for part, weight in self._parts]
-        if any(weight != 1 for _, weight in self._parts):
-            # Older runs omitted the same pairs in every pass.
-            parts.append("in turn")
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return digest_of(json.dumps(parts))
 
     def symbols(self) -> list[str]:
         found = [symbol for part, _ in self._parts for symbol in part.symbols()]
         return list(dict.fromkeys(found))
+
+
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -27,11 +27,8 @@ def open_corpus(
         name: `"demo"`, or `"tfds:"` and a set of TensorFlow Datasets.
         split: Such as `"train"`.
         cache: Folder for lengths and digests of files.
-        source_language: One of a set's two languages.
-        data_dir: Folder of prepared sets.
-
-    Raises:
-        UserError: If there is no such corpus, split or language, or no data.
+        source_language: One of a set's two languages, or `None` for its first.
+        data_dir: Folder of prepared sets, or `None` for the package's.
     """
     if name == "demo":
         if split not in DEMO_SPLITS or source_language not in (None, "en"):
@@ -61,18 +58,8 @@ def read_mixture(
 
     The file holds a JSON list of objects. An object has `"source"` and
     `"target"`, two files relative to the mixture's folder; or `"dataset"` and
-    optionally `"split"` and `"source_language"`. It may also have a `"weight"`
-    (default: 1).
-
-    Args:
-        path: Path of the file.
-        cache: Folder for lengths and digests of files.
-        source_language: The source language of data sets without one.
-        data_dir: Folder of prepared sets.
-        drop_invalid: Whether pairs of files that are not UTF-8 are dropped.
-
-    Raises:
-        UserError: If the file, or a corpus that it names, is invalid.
+    optionally `"split"` and `"source_language"` (default: `source_language`).
+    It may also have a `"weight"` (default: 1).
     """
     refuse_pipe(path)
     try:

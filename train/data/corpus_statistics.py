@@ -1,106 +1,17 @@
-"""Statistics of a corpus, collected while it is encoded."""
+"""Statistics of corpora: sums, repeated pairs, unknown text."""
 
-import collections
 import hashlib
-from collections.abc import Iterable
 
 import numpy as np
 import sentencepiece
 
 from keras_transformer.masks import EOS_ID, PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
-from train.data.vocabulary import Ids, JoinedIds
+from train.data.encoded_pairs import Ids, JoinedIds
 
-COUNTS = (
-    "pairs",
-    "kept",
-    "empty",
-    "too_long",
-    "source_equals_target",
-    "source_tokens",
-    "target_tokens",
-    "unknown_tokens",
-    "byte_tokens",
-    "round_trips",
-    "round_trip_failures",
-)
-CHUNK = 1 << 20  # Hashes that are compared together.
+CHUNK = 1 << 20  # Hashes that are read together.
+PART = 1 << 22  # Hashes that are sorted together.
 SAMPLE = 1_000  # Sentences.
-
-
-class CorpusStatistics:
-    """Counts of a corpus; those of its parts add up.
-
-    Args:
-        max_length: Int, longest side of a kept pair.
-        filters: Names of more reasons to drop a pair, which are counted too.
-
-    Attributes:
-        counts: Counter of `pairs` read, `kept`, `empty` and `too_long` pairs;
-            of the kept,
-            `source_equals_target` pairs, `source_tokens`, `target_tokens`,
-            and among these `unknown_tokens` and `byte_tokens`, pieces that
-            spell a character in bytes; and of a sample of the kept lines,
-            `round_trips` and `round_trip_failures`, lines that differ after
-            encoding and decoding, blanks ignored.
-        lengths: Int array `(2, max_length + 1)`, kept sources and targets by
-            tokens.
-        longest: Int, maximum tokens of a line, dropped lines included.
-        example: The first line that failed, and its decoded ids; or `None`.
-    """
-
-    def __init__(self, max_length: int, filters: Iterable[str] = ()):
-        names = [*COUNTS, *filters]
-        self.counts = collections.Counter(dict.fromkeys(names, 0))
-        self.lengths = np.zeros((2, max_length + 1), np.int64)
-        self.longest = 0
-        self.example = None
-
-    def add(self, other: "CorpusStatistics") -> None:
-        self.counts.update(other.counts)
-        self.lengths += other.lengths
-        self.longest = max(self.longest, other.longest)
-        self.example = self.example or other.example
-
-    def count_ids(self, sides: list, are_bytes: list[np.ndarray]) -> None:
-        """Counts the tokens of kept pairs.
-
-        Args:
-            sides: The `Ids` of sources and targets.
-            are_bytes: Bool arrays `(V,)`, whether an id of a side is a byte.
-        """
-        names = ("source_tokens", "target_tokens")
-        for row, (name, ids, is_byte) in enumerate(
-            zip(names, sides, are_bytes, strict=True)
-        ):
-            self.counts[name] += ids.flat.size
-            self.counts["unknown_tokens"] += int((ids.flat == UNKNOWN_ID).sum())
-            self.counts["byte_tokens"] += int(is_byte[ids.flat].sum())
-            self.lengths[row] += np.bincount(
-                ids.lengths, minlength=self.lengths.shape[1]
-            )
-
-    def count_round_trips(
-        self,
-        processor: sentencepiece.SentencePieceProcessor,
-        lines: list[str],
-        sequences: list[list[int]],
-    ) -> None:
-        """Decodes encoded lines and counts those that changed."""
-        for line, back in zip(lines, processor.decode(sequences), strict=True):
-            self.counts["round_trips"] += 1
-            if " ".join(line.split()) != back:
-                self.counts["round_trip_failures"] += 1
-                self.example = self.example or [line, back]
-
-    def as_json(self) -> dict:
-        return {
-            **self.counts,
-            "source_lengths": self.lengths[0].tolist(),
-            "target_lengths": self.lengths[1].tolist(),
-            "longest": self.longest,
-            "round_trip_example": self.example,
-        }
 
 
 def unknown_share(ids: Ids | JoinedIds, proto: bytes) -> float:
@@ -128,7 +39,7 @@ def unknown_share(ids: Ids | JoinedIds, proto: bytes) -> float:
 
 
 def merge_statistics(parts: list[dict]) -> dict:
-    """Merges the statistics of several corpora, as JSON."""
+    """Merges the statistics of several blocks or corpora, as JSON."""
     total = dict(parts[0])
     for part in parts[1:]:
         for name, value in part.items():
@@ -149,34 +60,15 @@ def hash_lines(lines: list[str]) -> np.ndarray:
 
 def hash_pairs(hashes: np.ndarray) -> np.ndarray:
     """Returns one hash for each row of `(n, 2)` hashes of both sides."""
-    return hashes[:, 0] * np.uint64(0x9E3779B97F4A7C15) + hashes[:, 1]
-
-
-def count_duplicates(hashes: np.ndarray, part: int = 1 << 23) -> int:
-    """Counts the pairs that repeat an earlier pair.
-
-    Args:
-        hashes: Uint64 array `(n, 2)`, hashes of sources and targets.
-        part: Int, approximate maximum number of hashes in memory.
-    """
-    parts = -(-len(hashes) // part)
-    different = 0
-    for number in range(parts):
-        mine = [
-            pairs[pairs % np.uint64(parts) == number]
-            for start in range(0, len(hashes), CHUNK)
-            for pairs in [hash_pairs(hashes[start : start + CHUNK])]
-        ]
-        different += len(np.unique(np.concatenate(mine)))
-    return len(hashes) - different
+    mixed = hashes[:, 0] * np.uint64(0x9E3779B97F4A7C15)
+    mixed += hashes[:, 1]  # In place: there may be tens of millions.
+    return mixed
 
 
 def count_overlap(training: list[np.ndarray], validation: np.ndarray) -> dict:
     """Counts the validation sources and pairs that are in the training corpus.
 
-    Args:
-        training: Uint64 arrays `(n, 2)`, hashes of sources and targets.
-        validation: The same of the validation set, which must fit in memory.
+    Both are given by their hashes, uint64 `(n, 2)`.
     """
     return {
         "sources": count_members(validation[:, 0], training, lambda h: h[:, 0]),
@@ -186,15 +78,25 @@ def count_overlap(training: list[np.ndarray], validation: np.ndarray) -> dict:
 
 def count_members(wanted: np.ndarray, parts: list[np.ndarray], of) -> int:
     """Counts the `wanted` that are among `of(hashes)` of all parts."""
-    different = np.unique(wanted)
-    found = np.zeros(len(different), bool)
-    chunks = (
-        of(hashes[start : start + CHUNK])
-        for hashes in parts
-        for start in range(0, len(hashes), CHUNK)
-    )
-    for chunk in chunks:
-        places = np.searchsorted(different, chunk)
-        places[places == len(different)] = 0
-        found[places[different[places] == chunk]] = True
-    return int(np.isin(wanted, different[found]).sum())
+    found = np.zeros(len(wanted), bool)
+    for hashes in parts:
+        for start in range(0, len(hashes), CHUNK):
+            found |= np.isin(wanted, of(hashes[start : start + CHUNK]))
+    return int(found.sum())
+
+
+def find_repeats(hashes: np.ndarray, part: int = PART) -> np.ndarray:
+    """Returns which hashes occur earlier; sorts about `part` of them at a time."""
+    repeats = np.ones(len(hashes), bool)
+    parts = -(-len(hashes) // part)
+    for number in range(parts):
+        places = np.concatenate(
+            [
+                start + np.flatnonzero(chunk % np.uint64(parts) == number)
+                for start in range(0, len(hashes), CHUNK)
+                for chunk in [hashes[start : start + CHUNK]]
+            ]
+        )
+        _, first = np.unique(hashes[places], return_index=True)
+        repeats[places[first]] = False
+    return repeats

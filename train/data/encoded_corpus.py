@@ -1,10 +1,9 @@
 """Cache of encoded corpora on disk.
 
 The name of a folder of ids is a digest of everything that the ids depend on:
-text, tokenizer, maximum length, filters, variants with their seed, links,
-format and SentencePiece's version. The folder is written under a temporary name
-and renamed when it is complete. Each part of a mixture has its own folder,
-whatever its weight.
+text, tokenizer, maximum length, filters, links, format and SentencePiece's
+version. The folder is written under a temporary name and renamed when it is
+complete. Each part of a mixture has its own folder, whatever its weight.
 """
 
 import contextlib
@@ -16,26 +15,24 @@ import hashlib
 import json
 import pathlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import sentencepiece
 
 from command_line.errors import UserError
 from command_line.text_files import write_atomically
-from train.data import encoding, pair_filters, vocabulary, word_links
-from train.data.corpus import SIDES, Corpus, CorpusWrapper
-from train.data.corpus_statistics import count_duplicates, merge_statistics
+from train.data import encoding, pair_filters, word_links
+from train.data.corpus import SIDES, Corpus, CorpusWrapper, digest_of
+from train.data.corpus_statistics import find_repeats, hash_pairs, merge_statistics
+from train.data.encoded_pairs import EncodedPairs, Ids, JoinedIds
 from train.data.encoding import LINKS, PairEncoder, write_blocks
 from train.data.pair_filters import PairFilters, PairSelector
-from train.data.pair_variants import VariantEncoder, VariantOptions
-from train.data.vocabulary import EncodedPairs, Ids, JoinedIds, learn_vocabulary
 
 # Version of the files below and of the text that corpora make from their files.
 # After a change everything is read and encoded again.
-FORMAT = 3
+FORMAT = 4
 NO_FILTERS = PairFilters()
-NO_VARIANTS = VariantOptions()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +43,10 @@ class Encoded:
         pairs: The ids of the kept pairs.
         hashes: Uint64 arrays `(n, 2)`, one for each part: hashes of sources and
             targets.
-        figures: Dict, the JSON of `CorpusStatistics`, and `"duplicates"`, the
-            kept pairs that repeat an earlier pair of their part.
+        figures: Dict as JSON: counts of `"pairs"` read and of reasons to drop
+            them; of the kept pairs, counts of `"duplicates"` in their part, of
+            tokens, and of lines that come back changed after encoding and
+            decoding; and lists of the numbers of sides by their length.
     """
 
     pairs: EncodedPairs
@@ -59,12 +58,7 @@ class DigestCachedCorpus(CorpusWrapper):
     """A corpus whose length and digest are kept in a cache.
 
     The corpus is read again if the name, the size or the modification time of
-    one of its files has changed.
-
-    Args:
-        corpus: The corpus.
-        files: The files that it reads; without files, nothing is cached.
-        cache: Folder of `FILES.scan`.
+    one of its files has changed, and whenever it has no files.
     """
 
     def __init__(self, corpus: Corpus, files: list[pathlib.Path], cache: pathlib.Path):
@@ -82,13 +76,9 @@ class DigestCachedCorpus(CorpusWrapper):
     def _scan(self) -> tuple[int, str]:
         if not self._files or not all(path.exists() for path in self._files):
             return len(self._corpus), self._corpus.digest()
-        states = [(path.resolve(), path.stat()) for path in self._files]
-        key = cache_key(
-            FORMAT,
-            repr(self._corpus),
-            *[f"{p} {s.st_size} {s.st_mtime_ns}" for p, s in states],
-        )
-        path = self._cache / f"{key}.scan"
+        states = [(str(path.resolve()), path.stat()) for path in self._files]
+        states = [[name, s.st_size, s.st_mtime_ns] for name, s in states]
+        path = self._cache / f"{cache_key(repr(self._corpus), states)}.scan"
         try:
             count, digest = json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
@@ -98,52 +88,6 @@ class DigestCachedCorpus(CorpusWrapper):
         return count, digest
 
 
-def cached_vocabulary(
-    corpus: Corpus,
-    vocabulary_size: int,
-    cache: pathlib.Path,
-    subwords: str | None = None,
-    symbols: Sequence[str] = (),
-) -> bytes:
-    """Returns `learn_vocabulary`'s model from the cache, or learns it.
-
-    Args:
-        corpus: The training corpus.
-        vocabulary_size: Int, pieces in all.
-        cache: Folder of `CORPUS.model` files and encoded corpora.
-        subwords: `"bpe"`, `"unigram"` or `None`, as of `learn_vocabulary`.
-        symbols: Texts that are one subword each.
-    """
-    arguments = corpus, vocabulary_size, subwords, symbols
-    path = cache / f"{vocabulary_key(*arguments)}.model"
-    if not path.exists():
-        print(f"learning a vocabulary of {vocabulary_size:,} subwords")
-        proto = learn_vocabulary(*arguments)
-        with file_lock(path):
-            write_atomically(path, proto)
-    return path.read_bytes()
-
-
-def vocabulary_key(
-    corpus: Corpus,
-    vocabulary_size: int,
-    subwords: str | None = None,
-    symbols: Sequence[str] = (),
-) -> str:
-    """Returns a digest of everything that a vocabulary depends on."""
-    return cache_key(
-        FORMAT,
-        [part.digest() for part, _ in corpus.parts()],
-        vocabulary_size,
-        vocabulary.SAMPLE,
-        vocabulary.TRAINING,
-        sentencepiece.__version__,
-        # Keys without these options are those of earlier versions.
-        *([{"subwords": subwords}] if subwords else []),
-        *([{"symbols": list(symbols)}] if symbols else []),
-    )
-
-
 def encode_corpus(
     corpus: Corpus,
     model_proto: bytes,
@@ -151,8 +95,6 @@ def encode_corpus(
     cache: pathlib.Path,
     target_proto: bytes | None = None,
     filters: PairFilters = NO_FILTERS,
-    variants: VariantOptions = NO_VARIANTS,
-    seed: int = 0,
 ) -> Encoded:
     """Encodes a corpus without empty and too long pairs, or reads the cache.
 
@@ -166,16 +108,27 @@ def encode_corpus(
         cache: Folder for encoded corpora.
         target_proto: That of targets, or `None` where both sides share one.
         filters: Which other pairs are dropped.
-        variants: Which variants of each pair are encoded, after `resolve`.
-        seed: Int, seed of the variants.
 
     Raises:
         UserError: If no pair of a part is left.
     """
-    arguments = model_proto, max_length, target_proto, filters, variants, seed
+    protos = model_proto, target_proto or model_proto
     parts, weights = zip(*corpus.parts(), strict=True)
-    encoded = [encode_part(cache, part, *arguments) for part in parts]
+    encoded = [encode_part(cache, part, protos, max_length, filters) for part in parts]
     return join_parts(encoded, weights)
+
+
+def encode_part(cache: pathlib.Path, *arguments) -> Encoded:
+    """Encodes a corpus that has no parts; the arguments are `encoded_key`'s."""
+    folder = cache / encoded_key(*arguments)
+    encoded = open_encoded(folder)
+    if encoded is None:
+        with file_lock(folder):
+            encoded = open_encoded(folder)
+            if encoded is None:
+                encode_into(folder, *arguments)
+                encoded = open_encoded(folder)
+    return encoded
 
 
 def join_parts(
@@ -189,63 +142,33 @@ def join_parts(
         JoinedIds(tuple(part.pairs.sources for part in parts)),
         JoinedIds(tuple(part.pairs.targets for part in parts)),
         tuple(zip((len(part.pairs) for part in parts), weights, strict=True)),
-        parts[0].pairs.variants,
         None if None in links else JoinedIds(tuple(links)),
     )
     hashes = [hashes for part in parts for hashes in part.hashes]
     return Encoded(pairs, hashes, merge_statistics([p.figures for p in parts]))
 
 
-def encode_part(cache: pathlib.Path, *arguments) -> Encoded:
-    """Encodes a corpus that has no parts, or reads the cache.
-
-    Args:
-        cache: Folder for encoded corpora.
-        *arguments: Those of `encoded_key`.
-    """
-    folder = cache / encoded_key(*arguments)
-    encoded = open_encoded(folder)
-    if encoded is None:
-        with file_lock(folder):
-            encoded = open_encoded(folder)
-            if encoded is None:
-                encode_into(folder, *arguments)
-                encoded = open_encoded(folder)
-    return encoded
-
-
 def encoded_key(
     corpus: Corpus,
-    model_proto: bytes,
+    protos: tuple[bytes, bytes],
     max_length: int,
-    target_proto: bytes | None = None,
     filters: PairFilters = NO_FILTERS,
-    variants: VariantOptions = NO_VARIANTS,
-    seed: int = 0,
 ) -> str:
     """Returns a digest of everything that an encoded corpus depends on."""
-    source, *target = (
-        hashlib.sha256(proto).hexdigest()
-        for proto in (model_proto, target_proto)
-        if proto is not None
-    )
     return cache_key(
-        FORMAT,
         corpus.digest(),
-        source,
+        [hashlib.sha256(proto).hexdigest() for proto in protos],
         max_length,
         encoding.ROUND_TRIPS,
-        sentencepiece.__version__,
-        *target,
-        # Keys without these options are those of earlier versions.
-        *([filters.in_use(), pair_filters.VERSION] if filters.in_use() else []),
-        *([variants.key(seed), encoding.BLOCK] if variants.key(seed) else []),
-        *([] if corpus.links() is None else [f"links {word_links.VERSION}"]),
+        [filters.in_use(), pair_filters.VERSION],
+        [corpus.links() is not None, word_links.VERSION],
     )
 
 
 def cache_key(*parts: str | int | list | dict) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
+    """Returns the name of cached files that depend on `parts`."""
+    versions = FORMAT, sentencepiece.__version__
+    return digest_of(json.dumps([*versions, *parts]))[:24]
 
 
 @contextlib.contextmanager
@@ -286,11 +209,7 @@ def open_encoded(folder: pathlib.Path) -> Encoded | None:
         if f"{name}.ids" in arrays
     }
     return Encoded(
-        EncodedPairs(
-            *(sides[side] for side in SIDES),
-            variants=description.get("variants", 1),
-            links=sides.get(LINKS),
-        ),
+        EncodedPairs(*(sides[side] for side in SIDES), links=sides.get(LINKS)),
         [arrays["hashes"].reshape(-1, 2)],
         description["figures"],
     )
@@ -299,12 +218,9 @@ def open_encoded(folder: pathlib.Path) -> Encoded | None:
 def encode_into(
     folder: pathlib.Path,
     corpus: Corpus,
-    model_proto: bytes,
+    protos: tuple[bytes, bytes],
     max_length: int,
-    target_proto: bytes | None,
     filters: PairFilters,
-    variants: VariantOptions,
-    seed: int,
 ) -> None:
     """Writes the files of a corpus to a temporary folder and renames it."""
     part = folder.with_suffix(".part")
@@ -312,19 +228,10 @@ def encode_into(
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     try:
-        selector = PairSelector(filters, corpus) if filters.in_use() else None
-        protos = model_proto, target_proto or model_proto
-        variant_encoder = None
-        if variants.variants:
-            splits = corpus.links() is None  # Links are of the same words.
-            variant_encoder = VariantEncoder(
-                variants, seed, protos, max_length, may_split_words=splits
-            )
-        encoder = PairEncoder(
-            protos, max_length, len(corpus), selector, variant_encoder
-        )
+        selector = PairSelector(filters, corpus)
+        encoder = PairEncoder(protos, max_length, len(corpus), selector)
         figures, files = write_blocks(part, corpus, encoder)
-        if not figures.counts["kept"]:
+        if not figures or not figures["kept"]:
             passes = filters.flags() and f" and passes {filters.flags()}"
             raise UserError(
                 f"no pair of the corpus has text of 1 to {max_length} tokens "
@@ -337,12 +244,8 @@ def encode_into(
                 f"Received: no such link in {len(corpus):,} pairs"
             )
         hashes = np.memmap(part / "hashes", "<u8", mode="r").reshape(-1, 2)
-        duplicates = count_duplicates(hashes)
-        description = {
-            "files": files,
-            "variants": variants.variants or 1,
-            "figures": {**figures.as_json(), "duplicates": duplicates},
-        }
+        duplicates = int(find_repeats(hash_pairs(hashes)).sum())
+        description = {"files": files, "figures": {**figures, "duplicates": duplicates}}
         text = json.dumps(description, ensure_ascii=False)
         (part / "encoded.json").write_text(text, encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)  # The folder may be damaged.

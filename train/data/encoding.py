@@ -14,11 +14,11 @@ import sentencepiece
 
 from command_line.cpu_count import count_processors
 from command_line.progress import show_progress
+from keras_transformer.tokenizer import UNKNOWN_ID
 from train.data.corpus import SIDES, Corpus
-from train.data.corpus_statistics import CorpusStatistics, hash_lines
+from train.data.corpus_statistics import hash_lines, merge_statistics
+from train.data.encoded_pairs import Ids
 from train.data.pair_filters import PairSelector
-from train.data.pair_variants import VariantEncoder
-from train.data.vocabulary import Ids, take
 from train.data.word_links import LinkEncoder
 
 LINKS = "links"  # Name of their files.
@@ -29,23 +29,21 @@ ROUND_TRIPS = 10_000
 
 def write_blocks(
     folder: pathlib.Path, corpus: Corpus, encoder: "PairEncoder"
-) -> tuple[CorpusStatistics, dict]:
+) -> tuple[dict, dict]:
     """Encodes blocks on all cores, and writes them in order.
 
     Returns:
         The statistics, and each file's dtype and number of elements.
     """
-    figures = CorpusStatistics(encoder.max_length, encoder.filter_names)
+    figures = {}
     with contextlib.ExitStack() as stack:
         files = ArrayFiles(folder, stack)
         offsets = {}
         for block in report_speed(encode_blocks(encoder, corpus), len(corpus)):
-            figures.add(block.figures)
+            parts = [figures, block.figures] if figures else [block.figures]
+            figures = merge_statistics(parts)
             files.write("hashes", block.hashes)
-            sequences = dict(zip(SIDES, block.sides, strict=True))
-            if block.links is not None:
-                sequences[LINKS] = block.links
-            for name, ids in sequences.items():
+            for name, ids in block.sequences.items():
                 if name not in offsets:
                     files.write(f"{name}.offsets", np.zeros(1, "<i8"))
                 files.write(f"{name}.ids", ids.flat)
@@ -56,11 +54,7 @@ def write_blocks(
 
 
 class ArrayFiles:
-    """The files of a folder, each a growing array.
-
-    Attributes:
-        contents: Dict from name to dtype and number of elements.
-    """
+    """Files of growing arrays; `contents` has the dtype and size of each."""
 
     def __init__(self, folder: pathlib.Path, stack: contextlib.ExitStack):
         self._folder = folder
@@ -82,16 +76,15 @@ class EncodedBlock:
     """Some encoded pairs.
 
     Attributes:
-        sides: `Ids` of the kept sources and targets, or of their variants.
-        hashes: Uint64 array `(n, 2)` of their hashes.
-        figures: Statistics of the block.
-        links: The links of each of these pairs or variants, if they are known.
+        sequences: `Ids` of the kept `"source"` and `"target"` texts, and of
+            their `"links"`, if they are known.
+        hashes: Uint64 array `(n, 2)`, hashes of these texts.
+        figures: Statistics of the block, as JSON.
     """
 
-    sides: list[Ids]
+    sequences: dict[str, Ids]
     hashes: np.ndarray
-    figures: CorpusStatistics
-    links: Ids | None = None
+    figures: dict
 
 
 class PairEncoder:
@@ -102,9 +95,7 @@ class PairEncoder:
         max_length: Int, most tokens of a side.
         num_pairs: Int, pairs of the corpus, which decide how many lines are
             decoded again.
-        selector: Finds pairs to drop, or `None` to drop only empty and too
-            long ones.
-        variants: Encodes the variants of the pairs, or `None` without any.
+        selector: Finds other pairs to drop than empty and too long ones.
     """
 
     def __init__(
@@ -112,107 +103,114 @@ class PairEncoder:
         protos: tuple[bytes, bytes],
         max_length: int,
         num_pairs: int,
-        selector: PairSelector | None = None,
-        variants: VariantEncoder | None = None,
+        selector: PairSelector,
     ):
         self._processors = [
             sentencepiece.SentencePieceProcessor(model_proto=proto) for proto in protos
         ]
         self.max_length = max_length
         self._selector = selector
-        self._variants = variants
         self._link_encoder = LinkEncoder(self._processors)
-        self.filter_names = selector.names if selector else ()
         self._check_every = max(1, num_pairs // ROUND_TRIPS)
-        sizes = [each.get_piece_size() for each in self._processors]
-        self.dtype = smallest_dtype(max(sizes))
+        self.dtype = smallest_dtype(max(map(len, self._processors)))
         self._are_bytes = [
-            np.array([each.is_byte(id_) for id_ in range(size)])
-            for each, size in zip(self._processors, sizes, strict=True)
+            np.array([each.is_byte(id_) for id_ in range(len(each))])
+            for each in self._processors
         ]
 
     def __call__(
         self,
-        block: list[tuple[int, tuple[str, str]]],
+        first: int,
+        pairs: list[tuple[str, str]],
         links: list[np.ndarray] | None = None,
     ) -> EncodedBlock:
-        """Encodes pairs, each with its number in the corpus.
+        """Encodes successive pairs.
 
         Args:
-            block: The numbers and the pairs.
+            first: Int, number of the first one in the corpus.
+            pairs: The text.
             links: The links between their words, if they are known.
         """
-        figures = CorpusStatistics(self.max_length, self.filter_names)
-        figures.counts["pairs"] = len(block)
-        texts = [[pair[side] for _, pair in block] for side in (0, 1)]
-        sequences = [
+        texts = [[pair[side] for pair in pairs] for side in (0, 1)]
+        encoded = [
             each.encode(lines, add_eos=True, num_threads=1)
             for each, lines in zip(self._processors, texts, strict=True)
         ]
-        sides = [self._join(side) for side in sequences]
-        shorter, longer = np.sort([side.lengths for side in sides], axis=0)
-        # A text of blanks has only EOS.
-        full = shorter > 1
-        figures.counts["empty"] = len(block) - int(full.sum())
-        figures.longest = int(longer.max(initial=0))
-        kept = full & (longer <= self.max_length)
-        figures.counts["too_long"] = int(full.sum() - kept.sum())
-        if self._selector:
-            lengths = [side.lengths for side in sides]
-            found = self._selector.find_dropped(block[0][0], texts, lengths)
-            for name, dropped in found:
-                figures.counts[name] = int((kept & dropped).sum())
-                kept &= ~dropped
-        keep = np.flatnonzero(kept)
-        figures.counts["kept"] = len(keep)
-        sides = [take(side, keep) for side in sides]
-        figures.count_ids(sides, self._are_bytes)
-        figures.counts["source_equals_target"] = sum(
-            texts[0][i] == texts[1][i] for i in keep
-        )
-        for processor, lines, ids in zip(
-            self._processors, texts, sequences, strict=True
-        ):
-            some = [i for i in keep if block[i][0] % self._check_every == 0]
-            figures.count_round_trips(
-                processor, [lines[i] for i in some], [ids[i] for i in some]
-            )
-        hashes = [hash_lines([lines[i] for i in keep]) for lines in texts]
-        if self._variants:
-            varied = self._variants(
-                [block[i][0] for i in keep],
-                [block[i][1] for i in keep],
-                [[side[i] for i in keep] for side in sequences],
-            )
-            sides = [self._join(side) for side in varied]
-        encoded = None
+        sides = [concatenate(side, self.dtype) for side in encoded]
+        keep, figures = self._select(first, texts, [side.lengths for side in sides])
+        sequences = {
+            name: side.take(keep) for name, side in zip(SIDES, sides, strict=True)
+        }
         if links is not None:
-            encoded = self._encode_links(block, links, keep, sides)
-        return EncodedBlock(sides, np.stack(hashes, axis=1), figures, encoded)
+            of_pairs = [
+                self._link_encoder(links[i], pairs[i], [side[i] for side in encoded])
+                for i in keep
+            ]
+            sequences[LINKS] = concatenate(of_pairs, np.dtype("<u4"))
+        some = [i for i in keep if (first + i) % self._check_every == 0]
+        figures |= self._describe(sequences, texts, encoded, some)
+        figures["source_equals_target"] = sum(texts[0][i] == texts[1][i] for i in keep)
+        hashes = [hash_lines([lines[i] for i in keep]) for lines in texts]
+        return EncodedBlock(sequences, np.stack(hashes, axis=1), figures)
 
-    def _encode_links(self, block, links, keep, sides):
-        """Returns the links of the kept pairs, or of their variants."""
-        variants = len(sides[0].lengths) // max(1, len(keep))
-        rows = [
-            [side.flat[a:b] for a, b in itertools.pairwise(side.offsets)]
-            for side in sides
-        ]
-        numbers = [
-            self._link_encoder(
-                links[keep[place // variants]], block[keep[place // variants]][1], ids
-            )
-            for place, ids in enumerate(zip(*rows, strict=True))
-        ]
-        return self._join(numbers, np.dtype("<u4"))
+    def _select(
+        self, first: int, texts: list[list[str]], lengths: list[np.ndarray]
+    ) -> tuple[np.ndarray, dict]:
+        """Returns the indices of the pairs to keep, and counts of the others."""
+        shorter, longer = np.sort(lengths, axis=0)
+        full = shorter > 1  # A text of blanks has only EOS.
+        kept = full & (longer <= self.max_length)
+        figures = {
+            "pairs": len(full),
+            "empty": int((~full).sum()),
+            "too_long": int((full & ~kept).sum()),
+            "longest": int(longer.max(initial=0)),
+        }
+        for name, dropped in self._selector.find_dropped(first, texts, lengths):
+            figures[name] = int((kept & dropped).sum())
+            kept &= ~dropped
+        figures["kept"] = int(kept.sum())
+        return np.flatnonzero(kept), figures
 
-    def _join(self, sequences, dtype: np.dtype | None = None) -> Ids:
-        lengths = np.array([len(ids) for ids in sequences], np.int64)
-        flat = np.fromiter(
-            itertools.chain.from_iterable(sequences),
-            dtype or self.dtype,
-            count=lengths.sum(),
+    def _describe(
+        self,
+        sequences: dict[str, Ids],
+        texts: list[list[str]],
+        encoded: list[list[list[int]]],
+        some: list[int],
+    ) -> dict:
+        """Counts the tokens of kept pairs, and decodes `some` of them again."""
+        figures = dict.fromkeys(
+            ("unknown_tokens", "byte_tokens", "round_trips", "round_trip_failures"), 0
         )
-        return Ids(flat, np.concatenate([[0], np.cumsum(lengths)]))
+        figures["round_trip_example"] = None
+        for name, processor, is_byte, lines, side in zip(
+            SIDES, self._processors, self._are_bytes, texts, encoded, strict=True
+        ):
+            ids = sequences[name]
+            figures[f"{name}_tokens"] = ids.flat.size
+            figures["unknown_tokens"] += int((ids.flat == UNKNOWN_ID).sum())
+            figures["byte_tokens"] += int(is_byte[ids.flat].sum())
+            lengths = np.bincount(ids.lengths, minlength=self.max_length + 1)
+            figures[f"{name}_lengths"] = lengths.tolist()
+            decoded = processor.decode([side[i] for i in some])
+            figures["round_trips"] += len(some)
+            for i, back in zip(some, decoded, strict=True):
+                if " ".join(lines[i].split()) != back:
+                    figures["round_trip_failures"] += 1
+                    figures["round_trip_example"] = figures["round_trip_example"] or [
+                        lines[i],
+                        back,
+                    ]
+        return figures
+
+
+def concatenate(sequences: list, dtype: np.dtype) -> Ids:
+    lengths = np.array([len(ids) for ids in sequences], np.int64)
+    flat = np.fromiter(
+        itertools.chain.from_iterable(sequences), dtype, count=lengths.sum()
+    )
+    return Ids(flat, np.concatenate([[0], np.cumsum(lengths)]))
 
 
 def smallest_dtype(vocabulary_size: int) -> np.dtype:
@@ -221,14 +219,16 @@ def smallest_dtype(vocabulary_size: int) -> np.dtype:
 
 def encode_blocks(encoder: PairEncoder, corpus: Corpus) -> Iterator[EncodedBlock]:
     """Yields the blocks of a corpus in order, and encodes some in advance."""
-    pairs, links = enumerate(corpus), corpus.links()
+    pairs, links = iter(corpus), corpus.links()
+    first = 0
     # SentencePiece releases Python's global lock while it encodes.
     workers = count_processors()
     waiting = collections.deque()
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         for block in iter(lambda: list(itertools.islice(pairs, BLOCK)), []):
             of_block = links and list(itertools.islice(links, len(block)))
-            waiting.append(pool.submit(encoder, block, of_block))
+            waiting.append(pool.submit(encoder, first, block, of_block))
+            first += len(block)
             if len(waiting) > 2 * workers:
                 yield waiting.popleft().result()
         while waiting:
@@ -242,7 +242,7 @@ def report_speed(blocks: Iterator[EncodedBlock], total: int) -> Iterator[Encoded
     done = tokens = 0
     for block in show_progress(blocks, -(-total // BLOCK), "block"):
         yield block
-        counts = block.figures.counts
+        counts = block.figures
         done += counts["pairs"]
         tokens += counts["source_tokens"] + counts["target_tokens"]
     seconds = time.monotonic() - started

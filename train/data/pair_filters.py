@@ -11,14 +11,12 @@ import numpy as np
 
 from command_line.options import flag, option
 from train.data.corpus import Corpus
-from train.data.corpus_statistics import hash_lines, hash_pairs
+from train.data.corpus_statistics import find_repeats, hash_lines, hash_pairs
 
-LATIN = "LATIN"
 # Japanese mixes three scripts.
 SAME_SCRIPT = dict.fromkeys(("HIRAGANA", "KATAKANA", "BOPOMOFO"), "CJK")
 SCRIPT_SAMPLE = 10_000  # Pairs that decide the script of a side.
-CHUNK = 1 << 16  # Pairs or hashes that are read together.
-PART = 1 << 22  # Hashes that are sorted together.
+CHUNK = 1 << 16  # Pairs that are read together.
 VERSION = 1  # Of the rules; encoded text depends on it.
 
 
@@ -66,10 +64,6 @@ class PairSelector:
     Where duplicates or scripts matter, the corpus is read once more before it
     is encoded. Duplicates take nine bytes of memory a pair (a 64-bit hash of
     its text, and one flag), and about 0.4 GB more.
-
-    Args:
-        filters: The options.
-        corpus: The corpus.
     """
 
     def __init__(self, filters: PairFilters, corpus: Corpus):
@@ -159,27 +153,4 @@ def count_letters(text: str) -> collections.Counter:
 
 def most_frequent(counts: collections.Counter) -> str:
     """Returns the most frequent script, Latin without letters."""
-    return counts.most_common(1)[0][0] if counts else LATIN
-
-
-def find_repeats(hashes: np.ndarray, part: int = PART) -> np.ndarray:
-    """Returns which hashes occur earlier.
-
-    Args:
-        hashes: Uint64 array `(n,)`.
-        part: Int, approximate maximum number of hashes that are sorted
-            together.
-    """
-    repeats = np.ones(len(hashes), bool)
-    parts = -(-len(hashes) // part)
-    for number in range(parts):
-        places = np.concatenate(
-            [
-                start + np.flatnonzero(chunk % np.uint64(parts) == number)
-                for start in range(0, len(hashes), CHUNK)
-                for chunk in [hashes[start : start + CHUNK]]
-            ]
-        )
-        _, first = np.unique(hashes[places], return_index=True)
-        repeats[places[first]] = False
-    return repeats
+    return counts.most_common(1)[0][0] if counts else "LATIN"

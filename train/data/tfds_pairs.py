@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from command_line.errors import UserError
 from command_line.text_files import CHUNK
-from train.data.corpus import Corpus
+from train.data.corpus import Corpus, digest_of
 
 BATCH = 1_024
 
@@ -66,32 +66,22 @@ class TfdsPairs(Corpus):
     def _open(self):
         return self._builder.as_dataset(split=self._split, shuffle_files=False)
 
-    def __len__(self) -> int:
-        return self._scan[0]
-
-    def digest(self) -> str:
-        return self._scan[1]
-
     def languages(self) -> tuple[str, str]:
         return tuple(self._languages)
 
     @functools.cached_property
     def _scan(self) -> tuple[int, str]:
         """Reads the split's files, or its examples if it has no files."""
-        digest = hashlib.sha256(json.dumps([self._split, *self._languages]).encode())
         files = self.files()
+        if not files:
+            count, text = super()._scan
+            return count, digest_of(f"{self._split} {text}")
+        digest = hashlib.sha256(json.dumps([self._split, *self._languages]).encode())
         for path in files:
             with path.open("rb") as file:
                 while chunk := file.read(CHUNK):
                     digest.update(chunk)
-        if files:
-            return self._builder.info.splits[self._split].num_examples, (
-                digest.hexdigest()
-            )
-        count = 0
-        for pair in self:
-            digest.update(json.dumps(pair).encode())
-            count += 1
+        count = self._builder.info.splits[self._split].num_examples
         return count, digest.hexdigest()
 
     def __repr__(self) -> str:
@@ -130,15 +120,7 @@ def find_languages(builder, source_language: str | None) -> list[str]:
 
 
 def find_builder(name: str, data_dir: pathlib.Path | None):
-    """Returns the builder of a set of TensorFlow Datasets.
-
-    Args:
-        name: Name and configuration, such as `"wmt14_translate/de-en"`.
-        data_dir: Folder of prepared sets, or `None` for that of the package.
-
-    Raises:
-        UserError: If there is no such set.
-    """
+    """Returns the builder of a set, such as `"wmt14_translate/de-en"`."""
     # The representation of a builder shows its internals.
     logging.getLogger("absl").setLevel(logging.ERROR)
     import tensorflow_datasets as tfds

@@ -33,9 +33,6 @@ def read_tokenizer(path: pathlib.Path) -> bytes:
     Other pieces keep their order; those of padding, EOS, unknown and BOS move
     to ids 0 to 3, and missing ones are added.
 
-    Args:
-        path: Path of a `.model` (or `.spm`) file.
-
     Raises:
         UserError: If the file is missing, is not a SentencePiece model of type
             bpe or unigram, or gives `<pad>`, `</s>`, `<unk>` or `<s>` another
@@ -81,11 +78,7 @@ def refusal(path: pathlib.Path, received: str) -> UserError:
 
 
 def serialize(proto: sentencepiece_model_pb2.ModelProto) -> bytes:
-    """Returns a model as bytes, after its settings name our special pieces.
-
-    Args:
-        proto: The model; its first pieces must be those of `SPECIAL`.
-    """
+    """Returns a model that begins with `SPECIAL` as bytes; its settings say so."""
     trainer = proto.trainer_spec
     trainer.vocab_size = len(proto.pieces)
     trainer.pad_id, trainer.eos_id = PADDING_ID, EOS_ID

@@ -1,28 +1,32 @@
-"""Learns the shared subword vocabulary; holds encoded pairs (Section 5.1)."""
+"""Subword vocabulary of a run: its options, how it is learned, its cache."""
 
 import dataclasses
-import fractions
-import functools
+import hashlib
 import io
 import itertools
+import pathlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-import numpy as np
 import sentencepiece
 
 from command_line.errors import UserError
+from command_line.options import flag, option
+from command_line.text_files import read_lines, write_atomically
 from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
-from train.data.corpus import Corpus
+from text_processing.placeholders import PLACEHOLDERS
+from train.data.corpus import Corpus, refuse_pipe
+from train.data.encoded_corpus import cache_key, file_lock
+from train.data.tokenizer_file import SPECIAL, read_tokenizer
 
-BPE, UNIGRAM = "bpe", "unigram"
+FILE = {"kind": pathlib.Path, "metavar": "FILE", "tags": ("digested",)}
 # Maximum pairs that a vocabulary is learned on; more would change it little.
 SAMPLE = 300_000
 # Fixed options of SentencePiece's trainer. With one thread the same text gives
 # the same model.
 TRAINING = {
-    "model_type": BPE,
+    "model_type": "bpe",
     "byte_fallback": True,
     "character_coverage": 0.9999,
     "pad_id": PADDING_ID,
@@ -33,11 +37,161 @@ TRAINING = {
 }
 
 
-def learn_vocabulary(
+@dataclasses.dataclass(frozen=True)
+class VocabularyOptions:
+    """How text is split into subwords."""
+
+    tokenizer: pathlib.Path | None = option(
+        None,
+        "a SentencePiece model (bpe or unigram) instead of one that is learned",
+        **FILE,
+    )
+    symbols: pathlib.Path | None = option(
+        None,
+        "texts that are one subword each of the vocabulary that is learned, "
+        "such as the tag <2es>, one a line; ▁ stands for a blank",
+        **FILE,
+    )
+
+    def digests(self) -> dict[str, str]:
+        """Returns the SHA-256 of what the files hold, as hexadecimal."""
+        contents = {}
+        if self.tokenizer is not None:
+            contents["tokenizer"] = read_tokenizer(self.tokenizer)
+        if self.symbols is not None:
+            contents["symbols"] = "\n".join(read_symbols(self.symbols)).encode()
+        return {
+            name: hashlib.sha256(content).hexdigest()
+            for name, content in contents.items()
+        }
+
+
+def check_vocabulary(
+    given: VocabularyOptions,
+    vocabulary_size: int | None,
+    init_from: pathlib.Path | None,
+    parsing: bool,
+) -> bytes | None:
+    """Refuses options that exclude each other; returns the model of `--tokenizer`."""
+    values = dataclasses.asdict(given).items()
+    asked = [flag(name) for name, value in values if value is not None]
+    if init_from and asked:
+        raise UserError(
+            "--init-from keeps its vocabulary; --extend-vocabulary adds "
+            f"subwords. Received: --init-from {init_from} and "
+            f"{', '.join(asked)}"
+        )
+    if given.tokenizer is None:
+        return None
+    if parsing or len(asked) > 1:
+        others = ["--task parsing"] if parsing else asked[1:]
+        raise UserError(
+            "--tokenizer takes the place of a vocabulary that is learned, with "
+            f"its symbols. Received: --tokenizer and {', '.join(others)}"
+        )
+    proto = read_tokenizer(given.tokenizer)
+    size = count_pieces(proto)
+    if vocabulary_size not in (None, size):
+        raise UserError(
+            f"--vocabulary-size must be that of --tokenizer, {size} subwords. "
+            f"Received: --vocabulary-size {vocabulary_size}"
+        )
+    return proto
+
+
+def count_pieces(proto: bytes) -> int:
+    model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    return model.get_piece_size()
+
+
+def check_placeholders(
+    protos: Iterable[bytes], wanted: str, path: pathlib.Path
+) -> None:
+    """Refuses `--placeholders` with a vocabulary that lacks them.
+
+    Args:
+        protos: The SentencePiece models.
+        wanted: The option that they come from, and what would add subwords.
+        path: Value of that option.
+    """
+    for proto in protos:
+        pieces = sentencepiece.SentencePieceProcessor(model_proto=proto)
+        unknown = pieces.unk_id()
+        missing = [p for p in PLACEHOLDERS if pieces.piece_to_id(p) == unknown]
+        if missing:
+            raise UserError(
+                "--placeholders must be those of the vocabulary of "
+                f"{wanted}. Received: {path} without {', '.join(missing)}"
+            )
+
+
+def make_vocabulary(
+    given: VocabularyOptions, corpus: Corpus, size: int, cache: pathlib.Path
+) -> bytes:
+    """Returns the model of `--tokenizer`, or one of `size` that is learned."""
+    if given.tokenizer is not None:
+        return read_tokenizer(given.tokenizer)
+    symbols = read_symbols(given.symbols) if given.symbols else []
+    return cached_vocabulary(corpus, size, cache, symbols)
+
+
+def read_symbols(path: pathlib.Path) -> list[str]:
+    """Reads the symbols of a file, one a line; refuses others."""
+    refuse_pipe(path)
+    symbols = list(read_lines(path))
+    check_pieces(symbols, "--symbols", path)
+    return symbols
+
+
+def check_pieces(pieces: list[str], option_name: str, path: pathlib.Path) -> None:
+    """Refuses lines of an option's file that are not valid as new subwords."""
+    special, seen = {name for name, _ in SPECIAL.values()}, set()
+    for number, piece in enumerate(pieces, 1):
+        where = option_name, path, number
+        if not piece or piece.split() != [piece]:
+            raise invalid_line_error(*where, "a subword; ▁ stands for a blank", piece)
+        if piece in seen:
+            raise invalid_line_error(*where, "another subword than those before", piece)
+        if piece in special:
+            raise invalid_line_error(*where, "no special subword", piece)
+        seen.add(piece)
+
+
+def invalid_line_error(
+    option_name: str, path: pathlib.Path, number: int, wanted: str, piece: str
+) -> UserError:
+    return UserError(
+        f"line {number} of {option_name} {path} must be {wanted}. Received: {piece!r}"
+    )
+
+
+def cached_vocabulary(
     corpus: Corpus,
     vocabulary_size: int,
-    subwords: str | None = None,
+    cache: pathlib.Path,
     symbols: Sequence[str] = (),
+) -> bytes:
+    """Returns `learn_vocabulary`'s model from the folder `cache`, or learns it."""
+    arguments = corpus, vocabulary_size, symbols
+    path = cache / f"{vocabulary_key(*arguments)}.model"
+    if not path.exists():
+        print(f"learning a vocabulary of {vocabulary_size:,} subwords")
+        proto = learn_vocabulary(*arguments)
+        with file_lock(path):
+            write_atomically(path, proto)
+    return path.read_bytes()
+
+
+def vocabulary_key(
+    corpus: Corpus, vocabulary_size: int, symbols: Sequence[str] = ()
+) -> str:
+    """Returns a digest of everything that a vocabulary depends on."""
+    digests = [part.digest() for part, _ in corpus.parts()]
+    return cache_key(digests, vocabulary_size, SAMPLE, TRAINING, list(symbols))
+
+
+def learn_vocabulary(
+    corpus: Corpus, vocabulary_size: int, symbols: Sequence[str] = ()
 ) -> bytes:
     """Learns a byte-pair encoding on both sides of a corpus.
 
@@ -50,8 +204,6 @@ def learn_vocabulary(
         corpus: The training corpus.
         vocabulary_size: Int, number of pieces, special and byte pieces
             included.
-        subwords: `"unigram"` for a unigram language model instead; `None` is
-            `"bpe"`.
         symbols: More texts that are one subword each; `▁` stands for a blank.
 
     Returns:
@@ -64,7 +216,6 @@ def learn_vocabulary(
     model = io.BytesIO()
     sources, targets = zip(*sample_text(corpus, SAMPLE), strict=True)
     own = [symbol.replace(" ", "▁") for symbol in corpus.symbols()]
-    settings = {**TRAINING, "model_type": subwords or TRAINING["model_type"]}
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=itertools.chain(sources, targets),
@@ -72,7 +223,7 @@ def learn_vocabulary(
             vocab_size=vocabulary_size,
             user_defined_symbols=list(dict.fromkeys([*symbols, *own])),
             minloglevel=2,
-            **settings,
+            **TRAINING,
         )
     except RuntimeError as error:
         raise UserError(
@@ -82,11 +233,7 @@ def learn_vocabulary(
 
 
 def sample_text(corpus: Corpus, limit: int) -> list[tuple[str, str]]:
-    """Returns every k-th pair, with the least k that gives at most `limit`.
-
-    Raises:
-        UserError: If there are no pairs.
-    """
+    """Returns every k-th pair, with the least k that gives at most `limit`."""
     if not len(corpus):
         raise UserError("the corpus must have pairs. Received: none")
     step = -(-len(corpus) // limit)
@@ -108,107 +255,3 @@ def explain_sentencepiece_error(message: str, vocabulary_size: int) -> str:
             f"{int(needed[1]) + 1} subwords. {received}"
         )
     return f"no vocabulary could be learnt: {message.strip()}. {received}"
-
-
-@dataclasses.dataclass(frozen=True)
-class Ids:
-    """Id sequences of different lengths, concatenated.
-
-    Attributes:
-        flat: Int array of all ids; may be mapped from a file.
-        offsets: Int array, one longer than there are sequences: sequence `i`
-            is `flat[offsets[i] : offsets[i + 1]]`.
-    """
-
-    flat: np.ndarray
-    offsets: np.ndarray
-
-    @functools.cached_property
-    def lengths(self) -> np.ndarray:
-        """Int32 array of the sequences' lengths."""
-        return lengths_of(self.offsets)
-
-    def pad(self, indices: np.ndarray, length: int) -> np.ndarray:
-        """Returns sequences `indices`, padded to an int32 `(n, length)`."""
-        columns = np.arange(length)
-        starts, ends = self.offsets[indices], self.offsets[indices + 1]
-        real = columns < (ends - starts)[:, None]
-        places = (starts[:, None] + columns)[real]
-        padded = np.full(real.shape, PADDING_ID, np.int32)
-        padded[real] = self.flat[places]
-        return padded
-
-
-def lengths_of(offsets: np.ndarray) -> np.ndarray:
-    """Returns the lengths of sequences from their offsets."""
-    lengths = np.empty(len(offsets) - 1, np.int32)
-    np.subtract(offsets[1:], offsets[:-1], out=lengths, casting="unsafe")
-    return lengths
-
-
-@dataclasses.dataclass(frozen=True)
-class JoinedIds:
-    """The sequences of several `Ids`, concatenated without a copy.
-
-    Attributes:
-        parts: The `Ids`.
-    """
-
-    parts: tuple[Ids, ...]
-
-    @functools.cached_property
-    def lengths(self) -> np.ndarray:
-        """Int32 array of the sequences' lengths."""
-        # The cached lengths of the parts would stay in memory too.
-        return np.concatenate([lengths_of(part.offsets) for part in self.parts])
-
-    def pad(self, indices: np.ndarray, length: int) -> np.ndarray:
-        """Returns sequences `indices`, padded to an int32 `(n, length)`."""
-        padded = np.full((len(indices), length), PADDING_ID, np.int32)
-        start = 0
-        for part in self.parts:
-            end = start + len(part.offsets) - 1
-            mine = (start <= indices) & (indices < end)
-            padded[mine] = part.pad(indices[mine] - start, length)
-            start = end
-        return padded
-
-
-@dataclasses.dataclass(frozen=True)
-class EncodedPairs:
-    """Line-aligned id sequences; each ends in EOS.
-
-    Attributes:
-        sources: Ids of the sentences.
-        targets: Ids of their translations.
-        parts: Tuple of the number of pairs and the weight of each part, in
-            order. The weight is the average number of times that a pass has
-            a pair. `None` means one part of weight 1.
-        variants: Int, successive sequences that are variants of one pair.
-        links: For each pair the numbers of links between its tokens, see
-            `LinkEncoder`; `None` if none are known.
-    """
-
-    sources: Ids | JoinedIds
-    targets: Ids | JoinedIds
-    parts: tuple[tuple[int, fractions.Fraction], ...] | None = None
-    variants: int = 1
-    links: Ids | JoinedIds | None = None
-
-    def __len__(self) -> int:
-        return len(self.sources.lengths) // self.variants
-
-    def slices(self) -> Iterator[tuple[slice, fractions.Fraction]]:
-        """Yields the slice and the weight of each part."""
-        start = 0
-        for count, weight in self.parts or [(len(self), fractions.Fraction(1))]:
-            yield slice(start, start + count), weight
-            start += count
-
-
-def take(ids: Ids, indices: np.ndarray) -> Ids:
-    """Returns the sequences `indices`, in that order."""
-    lengths = ids.lengths[indices]
-    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    starts = np.repeat(ids.offsets[indices] - offsets[:-1], lengths)
-    return Ids(ids.flat[starts + np.arange(offsets[-1])], offsets)

@@ -83,15 +83,11 @@ def parse_links(line: str) -> np.ndarray | None:
 
 
 class LinkEncoder:
-    """Turns links between words into links between tokens.
-
-    Args:
-        processors: SentencePiece models of sources and of targets.
-    """
+    """Turns links between words into links between tokens of two tokenizers."""
 
     def __init__(self, processors: list[sentencepiece.SentencePieceProcessor]):
         pieces = [
-            [processor.id_to_piece(id_) for id_ in range(processor.get_piece_size())]
+            [processor.id_to_piece(id_) for id_ in range(len(processor))]
             for processor in processors
         ]
         self._starts = [
@@ -115,7 +111,7 @@ class LinkEncoder:
         Args:
             links: Int array `(n, 2)`, words of source and target.
             pair: The text.
-            ids: Its tokens, which end in EOS.
+            ids: The tokens of both sides, which end in EOS.
         """
         words = [
             np.cumsum(starts[side[:-1]]) - 1
@@ -157,10 +153,7 @@ def find_attached_punctuation(
 ) -> np.ndarray:
     """Returns which tokens are punctuation beside letters of their word.
 
-    Args:
-        are_punctuation: Bool array `(n,)`, whether a token is punctuation.
-        are_blank: Bool array `(n,)`, whether it is neither that nor letters.
-        words: Int array `(n,)`, the number of its word.
+    The arrays `(n,)` have the kind of each token and the number of its word.
     """
     letters = np.bincount(words, ~(are_punctuation | are_blank))
     return are_punctuation & (letters[words] > 0)
@@ -170,7 +163,7 @@ def to_weights(numbers: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Returns the links of a batch as uint8 `(n, T, S)`, 1 for a link.
 
     Args:
-        numbers: Int array `(n, m)`, those of `LinkEncoder`, padded with 0.
+        numbers: Int array `(n, m)` of `LinkEncoder`'s numbers, padded with 0.
         shape: `T` and `S`.
     """
     weights = np.zeros((len(numbers), *shape), np.uint8)

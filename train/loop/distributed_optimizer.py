@@ -27,11 +27,30 @@ class DistributedUpdates:
     corpus would be lost. This class sums first. An update whose gradient is
     not finite leaves weights and moments as they are, and counts in `skipped`,
     `skipped_in_a_row` and, like every update, in `iterations`.
+
+    Args:
+        *args: Arguments of the optimizer.
+        clip_norm: Positive float, maximum norm of the whole gradient, or `None`
+            for no clipping, as in the paper.
+        scale_loss: Bool, whether to use dynamic loss scaling, as float16
+            needs.
+        **kwargs: Further arguments of the optimizer.
+
+    Raises:
+        ValueError: If the optimizer clips, averages or scales the loss itself.
     """
 
-    _clip_norm = None
-    _average_decay = None
-    _scales_loss = False
+    def __init__(self, *args, clip_norm=None, scale_loss=False, **kwargs):
+        super().__init__(*args, **kwargs)
+        set_there = [name for name in REFUSED if getattr(self, name, None)]
+        if set_there:
+            raise ValueError(
+                f"the optimizer must have none of {', '.join(REFUSED)}: they act "
+                "on one replica. `clip_norm` and `scale_loss` act on the sum. "
+                f"Received: {', '.join(set_there)}"
+            )
+        self._clip_norm = clip_norm
+        self._scales_loss = scale_loss
 
     def build(self, variables):
         super().build(variables)
@@ -42,23 +61,6 @@ class DistributedUpdates:
                 "loss_scale", "float32", FIRST_LOSS_SCALE
             )
             self._good_in_a_row = self._add_number("good_in_a_row", "int64")
-        self.averages = []
-        if self._average_decay is not None:
-            self.averages = self.add_optimizer_variables(variables, "average")
-            for average, variable in zip(self.averages, variables, strict=True):
-                average.assign(variable)
-
-    def swap_averages(self) -> None:
-        """Swaps the moving averages and the weights.
-
-        The values are copied exactly, so a second call restores both.
-        """
-        if self.averages:
-            pairs = zip(self.averages, self._trainable_variables, strict=True)
-            for average, variable in pairs:
-                weight = tf.identity(variable.value)
-                variable.assign(average.value)
-                average.assign(weight)
 
     def _add_number(self, name, dtype, value=0):
         return self.add_variable(
@@ -94,17 +96,11 @@ class DistributedUpdates:
         finite = tf.math.is_finite(norm)
         if self._clip_norm is not None:
             factor *= tf.minimum(1.0, self._clip_norm / norm)
-        decay = None
-        if self._average_decay is not None:
-            # The first update replaces the random weights in the average.
-            first = tf.equal(self.iterations.value, self.skipped.value)
-            decay = tf.where(first, 0.0, self._average_decay)
-            decay = tf.where(finite, decay, 1.0)
-        self._update(context, gradients, variables, factor, finite, decay)
+        self._update(context, gradients, variables, factor, finite)
         self._count(finite)
         return norm
 
-    def _update(self, context, gradients, variables, factor, finite, decay):
+    def _update(self, context, gradients, variables, factor, finite):
         """Updates with the optimizer's own rule, if all is finite."""
         update = super().apply
 
@@ -122,28 +118,12 @@ class DistributedUpdates:
 
         gradients = [gradient * factor for gradient in gradients]
         context.merge_call(update_or_skip, args=(gradients, finite))
-        if decay is not None:
-            context.merge_call(
-                self._average_all,
-                args=([v.value for v in variables],),
-                kwargs={"decay": decay},
-            )
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
         return list(grads_and_vars)  # `apply` has summed them.
 
     def _count_iteration(self):
         self.iterations.assign_add(1)
-
-    def _average_all(self, strategy, variables, decay):
-        for i, variable in enumerate(variables):
-            strategy.extended.update(
-                variable, self._average_one, args=(i, decay), group=False
-            )
-
-    def _average_one(self, variable, i, decay):
-        average = self.averages[i].value
-        average.assign(decay * average + (1.0 - decay) * variable)
 
     def _count(self, finite):
         good = tf.cast(finite, tf.int64)
@@ -163,26 +143,14 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
 
     Args:
         learning_rate: Float or `LearningRateSchedule`.
-        clip_norm: Positive float, maximum norm of the whole gradient, or `None`
-            for no clipping, as in the paper.
-        average_decay: Float in (0, 1), decay of the exponential moving average
-            of the weights, kept in `averages`, or `None` for no average.
-        scale_loss: Bool, whether to use dynamic loss scaling, as float16
-            needs.
         weight_decay: Positive float, decoupled weight decay of matrices
             (Loshchilov and Hutter, 2019): an update removes this part of a
             weight, times the learning rate. `None` for no decay, as in the
             paper.
+        **kwargs: `clip_norm` and `scale_loss` of `DistributedUpdates`.
     """
 
-    def __init__(
-        self,
-        learning_rate,
-        clip_norm: float | None = None,
-        average_decay: float | None = None,
-        scale_loss: bool = False,
-        weight_decay: float | None = None,
-    ):
+    def __init__(self, learning_rate, weight_decay=None, **kwargs):
         super().__init__(
             learning_rate,
             beta_1=0.9,
@@ -190,12 +158,10 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
             epsilon=1e-9,
             weight_decay=weight_decay,
             name="adam",
+            **kwargs,
         )
-        self._clip_norm = clip_norm
-        self._average_decay = average_decay
-        self._scales_loss = scale_loss
 
-    def _update(self, context, gradients, variables, factor, finite, decay):
+    def _update(self, context, gradients, variables, factor, finite):
         step = tf.cast(self.iterations.value + 1, tf.float32)
         numbers = {
             "beta1_power": tf.pow(self.beta_1, step),
@@ -209,7 +175,7 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
         context.merge_call(
             self._update_all,
             args=(gradients, [v.value for v in variables]),
-            kwargs={"factor": factor, "numbers": numbers, "decay": decay},
+            kwargs={"factor": factor, "numbers": numbers},
         )
         self._count_iteration()
 
@@ -223,7 +189,7 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
                 group=False,
             )
 
-    def _update_one(self, variable, i, gradient, factor, numbers, decay):
+    def _update_one(self, variable, i, gradient, factor, numbers):
         # Biases and gains have one axis.
         if self.weight_decay and len(variable.shape) > 1:
             variable.assign_sub(numbers["lr"] * self.weight_decay * variable)
@@ -236,57 +202,13 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
             epsilon=self.epsilon,
             **numbers,
         )
-        if decay is not None:
-            self._average_one(variable, i, decay)
 
 
-def distribute_updates(
-    optimizer: keras.optimizers.Optimizer,
-    clip_norm: float | None = None,
-    average_decay: float | None = None,
-    scale_loss: bool = False,
-) -> keras.optimizers.Optimizer:
-    """Makes any Keras optimizer sum over replicas, clip and skip.
+def distributed(
+    kind: type[keras.optimizers.Optimizer],
+) -> type[keras.optimizers.Optimizer]:
+    """Returns a subclass of a Keras optimizer that sums, clips and skips.
 
     The optimizer's own rule follows, decoupled weight decay included.
-
-    Args:
-        optimizer: An optimizer that is not built, made in the strategy's scope.
-        clip_norm: That of `DistributedAdam`, like the following ones.
-        average_decay: Decay of the moving average, or `None`.
-        scale_loss: Bool, whether to use dynamic loss scaling.
-
-    Returns:
-        The same object.
-
-    Raises:
-        ValueError: If it is built, clips, averages or scales the loss itself,
-            or was changed before.
     """
-    if isinstance(optimizer, DistributedUpdates):
-        raise ValueError(
-            "`optimizer` must be one of Keras, which this function changes. "
-            f"Received: {type(optimizer).__name__}"
-        )
-    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-        raise ValueError(
-            "`optimizer` must not scale the loss; `scale_loss` does, over all "
-            f"replicas. Received: {type(optimizer).__name__}"
-        )
-    if optimizer.built:
-        raise ValueError(f"`optimizer` must not be built. Received: {optimizer.name}")
-    set_there = [n for n in REFUSED if getattr(optimizer, n, None)]
-    if set_there:
-        raise ValueError(
-            f"`optimizer` must have none of {', '.join(REFUSED)}: they act on "
-            "one replica. `clip_norm`, `average_decay` and `scale_loss` act on "
-            f"the sum. Received: {', '.join(set_there)}"
-        )
-    kind = type(optimizer)
-    optimizer.__class__ = type(
-        f"Distributed{kind.__name__}", (DistributedUpdates, kind), {}
-    )
-    optimizer._clip_norm = clip_norm
-    optimizer._average_decay = average_decay
-    optimizer._scales_loss = scale_loss
-    return optimizer
+    return type(f"Distributed{kind.__name__}", (DistributedUpdates, kind), {})

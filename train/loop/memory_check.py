@@ -6,15 +6,11 @@ import tensorflow as tf
 from keras_transformer.masks import EOS_ID, PADDING_ID
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.loop.training_model import TrainingModel
+from train.loop.training_model import TrainingModel, seed_states
 
 
 class FilledBatches:
-    """A batch plan whose batches have no padding and a loss of NaN.
-
-    Args:
-        plan: The plan of the batches.
-    """
+    """A batch plan whose batches have no padding and a loss of NaN."""
 
     def __init__(self, plan: BatchPlan):
         self._plan = plan
@@ -41,15 +37,11 @@ def check_memory(
     weights, moments and averages stay as they are; counters are restored.
     """
     optimizer = training_model.optimizer
-    transformer = training_model.transformer
     counts = [v for v in optimizer.variables if v.shape == ()]
-    counts += [v for v in transformer.variables if "seed_generator" in v.path]
+    counts += seed_states(training_model.transformer)
     values = [np.array(count) for count in counts]
     data = make_dataset(FilledBatches(plan), strategy, j, None, limit)
-    if isinstance(data, tf.data.Dataset):  # As `fit` does.
-        data = strategy.experimental_distribute_dataset(data)
-    training_model.make_train_function()
-    training_model.train_function(iter(data))
+    training_model.fit(data, steps_per_epoch=1, shuffle=False, verbose=0)
     for count, value in zip(counts, values, strict=True):
         count.assign(value)
     training_model.reset_metrics()

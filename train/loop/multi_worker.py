@@ -46,11 +46,7 @@ def is_chief() -> bool:
 
 
 def read_tf_config() -> dict:
-    """Returns the content of `TF_CONFIG`, empty if it is not set.
-
-    Raises:
-        UserError: If it is not a JSON object.
-    """
+    """Returns the content of `TF_CONFIG`, empty if it is not set."""
     text = os.environ.get("TF_CONFIG", "{}")
     try:
         found = json.loads(text)
@@ -63,11 +59,7 @@ def read_tf_config() -> dict:
 
 @functools.cache
 def make_strategy() -> tf.distribute.MultiWorkerMirroredStrategy:
-    """Connects to the other workers; waits until all are ready.
-
-    Raises:
-        UserError: If `TF_CONFIG` does not contain this worker.
-    """
+    """Connects to the other workers; waits until all are ready."""
     try:
         return tf.distribute.MultiWorkerMirroredStrategy()
     except (KeyError, TypeError, ValueError) as error:
@@ -80,12 +72,7 @@ def make_strategy() -> tf.distribute.MultiWorkerMirroredStrategy:
 def broadcast(
     strategy: tf.distribute.Strategy, arrays: list[np.ndarray]
 ) -> list[np.ndarray]:
-    """Returns the chief's arrays, on every worker.
-
-    Args:
-        strategy: The strategy of all workers.
-        arrays: Numeric arrays, of the same shapes and dtypes on each worker.
-    """
+    """Returns the chief's arrays, on every worker."""
 
     @tf.function
     def share(arrays):
@@ -105,14 +92,7 @@ def broadcast(
 def send_from_chief(
     strategy: tf.distribute.Strategy, value: Any, folder: pathlib.Path
 ) -> Any:
-    """Returns the chief's value, on every worker.
-
-    Args:
-        strategy: The strategy of all workers.
-        value: Any picklable value; only that of the chief is used.
-        folder: Folder in which the other workers store its arrays, mapped from
-            disk and read-only, since they may exceed the memory.
-    """
+    """Returns the chief's value, on every worker."""
     parts = []
     if is_chief():
         stream = pickle.dumps(value, protocol=5, buffer_callback=parts.append)
@@ -167,15 +147,7 @@ def make_all_reduce(strategy: tf.distribute.Strategy) -> tf.types.experimental.C
 
 
 def check_same_arguments(strategy: tf.distribute.Strategy, arguments: dict) -> None:
-    """Checks that every worker has the arguments of the chief.
-
-    Args:
-        strategy: The strategy of all workers.
-        arguments: Values by name.
-
-    Raises:
-        UserError: On every worker, if those of some worker differ.
-    """
+    """Checks that every worker has the arguments of the chief."""
     mine = np.array(
         [
             int(hashlib.sha256(repr(value).encode()).hexdigest()[:12], 16)

@@ -1,13 +1,17 @@
-"""Handlers for Ctrl-C and SIGTERM, which save the run and exit."""
+"""Handlers for Ctrl-C and SIGTERM, which end the run."""
 
 import contextlib
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 
+from train.loop import multi_worker
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SECONDS_TO_END = 5.0
 
 
 @contextlib.contextmanager
@@ -23,7 +27,11 @@ def handled_by(handler: Callable, numbers: Iterable[int] = SIGNALS) -> Iterator[
 
 def exit_now(number: int, frame) -> None:
     """Ends the program, with the exit code that shells expect."""
-    print("interrupted. The same command starts from what is saved")
+    print("interrupted. The same command resumes from what is saved")
+    if multi_worker.is_multi_worker():  # What ends may wait for other workers.
+        timer = threading.Timer(SECONDS_TO_END, os._exit, [128 + number])
+        timer.daemon = True
+        timer.start()
     raise SystemExit(128 + number)
 
 
@@ -45,17 +53,3 @@ def skip_thread_shutdown() -> Iterator[None]:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-@contextlib.contextmanager
-def collected() -> Iterator[list[int]]:
-    """Yields a list to which the first signal is added; a second one exits."""
-    received = []
-
-    def handler(number, frame):
-        if received:
-            exit_now(number, frame)
-        received.append(number)
-
-    with handled_by(handler):
-        yield received

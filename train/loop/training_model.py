@@ -1,7 +1,6 @@
 """Keras model for `fit`: trains a Transformer by teacher forcing."""
 
 import contextlib
-from collections.abc import Iterator
 
 import keras
 import numpy as np
@@ -11,8 +10,10 @@ from keras_transformer import Transformer
 from keras_transformer.argument_checks import check_fraction
 from keras_transformer.losses import smoothed_loss
 from keras_transformer.masks import padding_mask
-from train.loop.additional_losses import GuidedAlignment, SimCut
 from train.loop.tied_softmax_loss import label_losses
+
+# Updates between two readings of variables, which wait for the device.
+READ_EVERY = 10
 
 
 class TrainingModel(keras.Model):
@@ -33,30 +34,21 @@ class TrainingModel(keras.Model):
     Args:
         transformer: The model to train.
         label_smoothing: Float in [0, 1), `ε_ls` in the paper (0.1).
-        simcut: The `SimCut`, or `None`.
-        seed: Int, of the tokens that SimCut cuts off.
-        guided_alignment: The `GuidedAlignment` of batches with links, or
-            `None`.
+        alignment_weight: Float, weight of `alignment_losses` in batches with
+            links.
     """
 
     def __init__(
         self,
         transformer: Transformer,
         label_smoothing: float,
-        simcut: SimCut | None = None,
-        seed: int = 0,
-        guided_alignment: GuidedAlignment | None = None,
+        alignment_weight: float = 0.0,
     ):
         super().__init__(name="teacher_forcing")
         self.transformer = transformer
         check_fraction("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
-        self.simcut = simcut
-        self._seed = seed
-        self.guided_alignment = guided_alignment
-        # Whether `fit` reads the metrics of this update, which waits for the
-        # device. Otherwise it shows the values that were read last.
-        self.reads_metrics = True
+        self.alignment_weight = alignment_weight
 
     def build(self, input_shape=None):
         self.transformer.build()
@@ -82,24 +74,29 @@ class TrainingModel(keras.Model):
         return results
 
     def train_step(self, batch):
-        norm = self.optimizer.apply(self.gradients(batch), self.trainable_variables)
+        with self.own_seeds():
+            gradients = self.gradients(batch)
+        norm = self.optimizer.apply(gradients, self.trainable_variables)
         if norm is not None:  # Keras's own optimizers return none.
             update_mean(self.means["gradient_norm"], norm)
         return self.get_metrics_result()
 
-    def make_train_function(self, force=False):
-        if self.train_function is not None and not force:
-            return
-        super().make_train_function(force)
-        update, last_read = self.train_function, {}
+    @contextlib.contextmanager
+    def own_seeds(self):
+        """Context manager in which replicas drop out other features.
 
-        def update_and_read(iterator):
-            results = update(iterator)
-            if self.reads_metrics or not last_read:
-                last_read.update({name: to_float(x) for name, x in results.items()})
-            return dict(last_read)
-
-        self.train_function = update_and_read
+        The state of a generator of random numbers, a seed and a counter, is
+        equal on all replicas. Inside, each adds its number to the seed.
+        """
+        context = tf.distribute.get_replica_context()
+        several = context.num_replicas_in_sync > 1
+        states = seed_states(self.transformer) if several else []
+        number = tf.stack([context.replica_id_in_sync_group, 0])
+        for state in states:
+            state.assign_add(tf.cast(number, state.dtype))
+        yield
+        for state in states:
+            state.assign_sub(tf.cast(number, state.dtype))
 
     def test_step(self, batch):
         def count(k, nothing):
@@ -111,8 +108,7 @@ class TrainingModel(keras.Model):
         return self.get_metrics_result()
 
     def evaluate(self, *args, return_dict=False, **kwargs):
-        with exported_weights(self):
-            results = super().evaluate(*args, return_dict=True, **kwargs)
+        results = super().evaluate(*args, return_dict=True, **kwargs)
         del results["gradient_norm"]  # Nothing was trained.
         return results if return_dict else [*results.values()]
 
@@ -130,7 +126,7 @@ class TrainingModel(keras.Model):
 
     def _micro_gradients(self, batch, k):
         with tf.GradientTape() as tape:
-            losses = self.token_losses(micro_batch(batch, k), True, k)
+            losses = self.token_losses(micro_batch(batch, k), True)
             loss = tf.reduce_sum(losses) / batch["num_tokens"]
             loss = self.optimizer.scale_loss(loss)
         gradients = tape.gradient(loss, self.trainable_variables)
@@ -138,17 +134,11 @@ class TrainingModel(keras.Model):
         # over replicas and Adam's squares need them summed.
         return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
-    def token_losses(self, batch, training, number=0):
-        """Returns the loss of each real target token; updates the metrics.
-
-        Args:
-            batch: A micro-batch.
-            training: Bool, whether dropout and SimCut are on.
-            number: Int or int32 scalar tensor, the number of the micro-batch.
-        """
+    def token_losses(self, batch, training):
+        """Returns the loss of each real target token; updates the metrics."""
         real = tf.where(padding_mask(batch["labels"]))
         labels = tf.gather_nd(batch["labels"], real)  # (N,)
-        guided = training and self.guided_alignment and "links" in batch
+        guided = training and self.alignment_weight and "links" in batch
         states, attention = self._states(batch, training, with_attention=guided)
         states = tf.gather_nd(states, real)  # (N, D)
         nll, mean, best = self._label_losses(states, labels)
@@ -165,72 +155,30 @@ class TrainingModel(keras.Model):
                 update_mean(self.means[name], values)
             else:  # Validation has no skipped updates.
                 self.means[name].update_state(values)
-        if training and self.simcut:
-            masks = self._draw_embedding_masks(batch, number)
-            others, _ = self._states(batch, training, *masks)
-            others = tf.gather_nd(others, real)
-            losses += self.simcut.weight * self._divergences(states, others)
         if guided:
-            of_tokens = self.guided_alignment.losses(attention, batch["links"])
-            losses += tf.gather_nd(of_tokens, real)
+            of_tokens = alignment_losses(attention, batch["links"])
+            losses += self.alignment_weight * tf.gather_nd(of_tokens, real)
         return losses
 
-    def _states(
-        self, batch, training, source_mask=None, target_mask=None, with_attention=False
-    ):
+    def _states(self, batch, training, with_attention=False):
         """Returns the states before the logits, `(B, T, D)`.
 
-        The masks are False where zeros replace the embedding of a token. With
-        `with_attention` the attention that is guided comes with the states,
-        `(B, T, S)`, else `None`.
+        With `with_attention` the attention that is guided comes with the
+        states, `(B, T, S)`, else `None`.
         """
-        memory = self.transformer.encode(
-            batch["source_ids"], training=training, embedding_mask=source_mask
-        )
+        memory = self.transformer.encode(batch["source_ids"], training=training)
         states = self.transformer.decode_states(
             batch["target_ids"],
             memory,
             padding_mask(batch["source_ids"]),
             training=training,
             return_attention_scores=bool(with_attention),
-            embedding_mask=target_mask,
         )
         if not with_attention:
             return states, None
         states, scores = states
         _, to_source = scores[self.transformer.architecture.alignment_layer]
         return states, to_source[:, 0]
-
-    def _draw_embedding_masks(self, batch, number):
-        """Draws the tokens that SimCut keeps, of sources and of targets.
-
-        They are a function of the seed, the update, the replica and the
-        micro-batch, so a resumed run draws the same.
-        """
-        context = tf.distribute.get_replica_context()
-        seed = tf.constant([self._seed % 2**31, 0])
-        for value in (
-            self.optimizer.iterations.value,
-            context.replica_id_in_sync_group,
-            number,
-        ):
-            value = tf.cast(value, tf.int32)
-            seed = tf.random.experimental.stateless_fold_in(seed, value)
-        of_sources, of_targets = tf.unstack(
-            tf.random.experimental.stateless_split(seed, 2)
-        )
-        return (
-            self.simcut.draw(batch["source_ids"], of_sources),
-            self.simcut.draw(batch["target_ids"], of_targets),
-        )
-
-    def _divergences(self, states, others):
-        """Returns `KL(p || q)` of two passes, for each target token `(N,)`."""
-        p, q = (
-            tf.nn.log_softmax(tf.cast(self.transformer.compute_logits(x), tf.float32))
-            for x in (states, others)
-        )
-        return tf.reduce_sum(tf.exp(p) * (p - q), axis=1)
 
     def _label_losses(self, states, labels):
         """Computes the losses of labels and the best ids, each `(N,)`.
@@ -267,29 +215,27 @@ def transformer_of(model: keras.Model) -> Transformer:
     return getattr(model, "transformer", model)
 
 
-@contextlib.contextmanager
-def exported_weights(model: keras.Model) -> Iterator[None]:
-    """Context manager: gives a model the weights that an export would have.
+def seed_states(transformer: Transformer) -> list:
+    """Returns the variables of dropout's random numbers."""
+    return [v for v in transformer.variables if "seed_generator" in v.path]
 
-    These are the moving averages, if its optimizer keeps them. Do not save
-    checkpoints inside.
+
+def alignment_losses(attention, links):
+    """Returns losses that draw attention to given links (Chen et al., 2016).
+
+    The loss of a target token with `n` links is `-1 / n sum_s log a(s)` over its
+    linked source tokens `s`, where `a` is the attention of head 0 of the decoder
+    layer `Architecture.alignment_layer`, `(B, T, S)`, as `links` is.
     """
-    optimizer = getattr(model, "optimizer", None)
-    swap = getattr(optimizer, "swap_averages", lambda: None)
-    swap()
-    try:
-        yield
-    finally:
-        swap()
+    links = tf.cast(links, tf.float32)
+    # A weight may be 0 where its logarithm is needed.
+    logs = tf.math.log(tf.cast(attention, tf.float32) + 1e-6)
+    sums = tf.reduce_sum(links * logs, axis=2)
+    return -tf.math.divide_no_nan(sums, tf.reduce_sum(links, axis=2))
 
 
 def add_bias_column(states, embedding):
-    """Returns `h` and `E`, or `[h, 1]` and `[E, b]` if there is a logits bias.
-
-    Args:
-        states: Float tensor `(N, D)`.
-        embedding: The `TokenEmbedding` that computes the logits.
-    """
+    """Returns `h` and `E`, or `[h, 1]` and `[E, b]` if there is a logits bias."""
     table = tf.convert_to_tensor(embedding.embeddings)
     if embedding.bias is None:
         return states, table
@@ -332,32 +278,6 @@ def micro_batch(batch, k):
 
 
 def update_mean(mean, values):
-    """Adds the finite values to a `keras.metrics.Mean`.
-
-    (An update with other values is skipped and counted.)
-    """
+    """Adds the finite values to a mean; an update with others is skipped."""
     finite = tf.cast(tf.math.is_finite(values), tf.float32)
     mean.update_state(tf.math.multiply_no_nan(values, finite), finite)
-
-
-class ReplicaSeedGenerator(keras.random.SeedGenerator):
-    """A seed generator whose seeds differ between replicas.
-
-    Keras's own generator has one state on all replicas, hence equal masks.
-    """
-
-    def next(self, ordered=True):
-        seed = super().next(ordered)
-        context = tf.distribute.get_replica_context()
-        if context is None or context.num_replicas_in_sync == 1:
-            return seed
-        replica = tf.cast(context.replica_id_in_sync_group, seed.dtype)
-        return tf.stack([seed[0], seed[1] * context.num_replicas_in_sync + replica])
-
-
-def give_replicas_own_seeds(transformer: Transformer) -> None:
-    """Gives every replica its own dropout masks."""
-    for layer in transformer._flatten_layers():
-        if isinstance(layer, keras.layers.Dropout) and layer.rate > 0:
-            # The same state, used in another way.
-            layer.seed_generator.__class__ = ReplicaSeedGenerator

@@ -5,16 +5,14 @@ import dataclasses
 import keras
 
 from command_line.errors import UserError
-from command_line.options import fraction, option, positive
+from command_line.options import option, positive
 from keras_transformer import Preset, TransformerSchedule, WarmupDecay
 from keras_transformer.schedules import DECAYS
-from train.data.vocabulary import EncodedPairs
-from train.loop.additional_losses import GuidedAlignment, SimCut
+from train.data.encoded_pairs import EncodedPairs
 
 BATCH_TOKENS = 25_000
 DEFAULT_NUM_EPOCHS = 40
 INVERSE_SQRT = "inverse-sqrt"
-SIMCUT_CUTOFF = 0.05
 ALIGNMENT_WEIGHT = 0.1
 PRECISIONS = {
     "float32": "float32",
@@ -35,9 +33,17 @@ class UpdateOptions:
     )
     steps_per_epoch: int | None = option(
         None,
-        "updates between validations and checkpoints (default: a "
+        "updates between checkpoints, which a run resumes from (default: a "
         f"{DEFAULT_NUM_EPOCHS}th of all, 100 at least)",
         kind=positive(int),
+        tags=("not compared",),
+    )
+    validate_every: int = option(
+        1,
+        "epochs from one validation to the next; the final model is a mean of "
+        "checkpoints after validations",
+        kind=positive(int),
+        metavar="N",
         tags=("not compared",),
     )
     average: int = option(
@@ -70,20 +76,6 @@ class UpdateOptions:
         kind=positive(float),
         metavar="RATE",
     )
-    simcut: float | None = option(
-        None,
-        "weight of a second loss, such as 3: predictions must stay the same "
-        "where some tokens are cut off; an update then takes twice as long "
-        "(default: no such loss)",
-        kind=positive(float),
-        metavar="ALPHA",
-    )
-    simcut_cutoff: float | None = option(
-        None,
-        f"share of the tokens that --simcut cuts off (default: {SIMCUT_CUTOFF})",
-        kind=fraction,
-        metavar="P",
-    )
     alignment_weight: float | None = option(
         None,
         "weight of the loss that draws attention to the links of --alignments "
@@ -110,41 +102,10 @@ class UpdateOptions:
         kind=positive(float),
         metavar="NORM",
     )
-    average_decay: float | None = option(
-        None,
-        "make the final model the exponential moving average of the weights, "
-        "such as 0.999, instead of the mean of checkpoints",
-        kind=fraction,
-        metavar="DECAY",
-    )
     seed: int = option(0, "of weights, dropout and order", kind=int)
 
-    def make_simcut(self) -> SimCut | None:
-        """Returns the `SimCut` of the options.
-
-        Raises:
-            UserError: If there is a share of tokens without a weight.
-        """
-        if self.simcut is None:
-            if self.simcut_cutoff is not None:
-                raise UserError(
-                    "--simcut-cutoff needs --simcut. "
-                    f"Received: --simcut-cutoff {self.simcut_cutoff} alone"
-                )
-            return None
-        return SimCut(self.simcut, self.simcut_cutoff or SIMCUT_CUTOFF)
-
-    def make_guided_alignment(self) -> GuidedAlignment:
-        """Returns the `GuidedAlignment` of batches with links."""
-        return GuidedAlignment(self.alignment_weight or ALIGNMENT_WEIGHT)
-
     def check_schedule(self, preset: Preset) -> None:
-        """Refuses options of the learning rate that exclude each other.
-
-        Raises:
-            UserError: If there are two peaks, or if no update follows the
-                warm-up.
-        """
+        """Refuses options of the learning rate that exclude each other."""
         if self.peak_learning_rate and self.learning_rate_scale != 1:
             raise UserError(
                 "--peak-learning-rate must come without --learning-rate-scale. "
@@ -175,14 +136,7 @@ class UpdateOptions:
         )
 
     def check_limit(self, corpora: list[EncodedPairs]) -> None:
-        """Refuses a `--max-tokens-per-replica` below the longest sentence.
-
-        Args:
-            corpora: The training corpus and the validation set.
-
-        Raises:
-            UserError: With the smallest sufficient limit.
-        """
+        """Refuses a `--max-tokens-per-replica` below the longest sentence."""
         limit = self.max_tokens_per_replica
         if limit is None:
             return

@@ -15,9 +15,7 @@ from matplotlib.figure import Figure
 
 from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID, padding_mask
-from train.data.vocabulary import EncodedPairs
-from train.loop import multi_worker
-from train.loop.training_model import exported_weights
+from train.data.encoded_pairs import EncodedPairs
 
 MAX_PIECES = 40
 INCHES_A_PIECE = 0.15
@@ -30,14 +28,6 @@ class AttentionPictures(keras.callbacks.Callback):
     It uses the weights that an export would have, those of the first replica.
     It uses no random numbers and changes nothing. Only workers that have this
     callback take part.
-
-    Args:
-        source: Ids of a sentence, with EOS.
-        target: Ids of its translation, with EOS.
-        pieces: Function from a list of ids to their subwords.
-        log_dir: Folder for TensorBoard.
-        target_pieces: The function for targets, or `None` if both sides share
-            one vocabulary.
     """
 
     def __init__(
@@ -57,10 +47,7 @@ class AttentionPictures(keras.callbacks.Callback):
         self._writer = tf.summary.create_file_writer(str(self._log_dir))
 
     def on_epoch_end(self, epoch, logs=None):
-        with exported_weights(self.model):
-            pictures = draw_attention(
-                self.model.transformer, *self._pair, *self._pieces
-            )
+        pictures = draw_attention(self.model.transformer, *self._pair, *self._pieces)
         with self._writer.as_default():
             for name, picture in pictures.items():
                 tf.summary.image(f"attention/{name}", picture, step=epoch)
@@ -72,17 +59,8 @@ class AttentionPictures(keras.callbacks.Callback):
 
 def picture_first_pair(
     pairs: EncodedPairs, protos: tuple[bytes, bytes | None], run_dir: pathlib.Path
-) -> AttentionPictures | None:
-    """Makes the callback for the first pair; on several workers only the chief.
-
-    Args:
-        pairs: The validation set.
-        protos: SentencePiece models of sources and of targets; the second is
-            `None` if both sides share one.
-        run_dir: Folder of the run.
-    """
-    if not multi_worker.is_chief():
-        return None
+) -> AttentionPictures:
+    """Makes the callback for the first pair."""
     pieces, *target_pieces = (
         sentencepiece.SentencePieceProcessor(model_proto=proto).id_to_piece
         for proto in protos

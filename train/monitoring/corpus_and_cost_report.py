@@ -1,27 +1,23 @@
 """Report before training: corpus statistics, batch sizes and cost estimates."""
 
 import dataclasses
-import io
 import pathlib
 
 import numpy as np
 import tensorflow as tf
-from matplotlib.figure import Figure
 
 from command_line.options import flag
-from command_line.text_files import write_atomically, write_json
-from keras_transformer import Preset
+from command_line.text_files import write_json
+from keras_transformer import Recipe, Transformer
 from train.data.batch_plan import BatchPlan
-from train.data.bucketing import ROW_MULTIPLE
 from train.data.corpus import SIDES
 from train.data.corpus_statistics import count_overlap, unknown_share
 from train.data.encoded_corpus import Encoded
+from train.data.encoded_pairs import EncodedPairs
 from train.data.pair_filters import PairFilters
-from train.data.vocabulary import EncodedPairs
 from train.loop.update_options import UpdateOptions
 from train.monitoring.cost_estimates import (
     count_flops,
-    count_parameters,
     count_positions,
     estimate_memory,
     micro_batch_shapes,
@@ -37,45 +33,17 @@ BUSY = 1_024  # Approximate number of positions of a side that keeps a GPU busy.
 def describe_training(
     training: Encoded,
     validation: Encoded,
-    preset: Preset,
-    vocabulary_size: int,
-    max_length: int,
+    plan: BatchPlan,
+    transformer: Transformer,
+    recipe: Recipe,
     update_options: UpdateOptions,
     num_replicas: int = 1,
-    row_multiple: int = ROW_MULTIPLE,
-    source_vocabulary_size: int | None = None,
 ) -> dict:
-    """Returns the report on corpus, batches and costs, as JSON.
-
-    Args:
-        training: The training corpus.
-        validation: The validation set.
-        preset: Sizes of the model, and number of updates.
-        vocabulary_size: Int, subwords of the tokenizer.
-        max_length: Int, longest side of a pair.
-        update_options: Options of training.
-        num_replicas: Int, number of devices.
-        row_multiple: Int that divides the number of sentences of a batch.
-        source_vocabulary_size: Int, subwords of sources if they have their
-            own embedding matrix, or `None`.
-    """
-    plan = BatchPlan(
-        training.pairs, update_options.batch_tokens, update_options.seed, row_multiple
-    )
-    shapes = micro_batch_shapes(
-        plan, num_replicas, update_options.max_tokens_per_replica
-    )
-    with_simcut = bool(update_options.simcut)
-    flops = count_flops(preset.architecture, vocabulary_size, plan, with_simcut)
-    sizes = vocabulary_size, max_length
-    memory = estimate_memory(
-        preset.architecture,
-        *sizes,
-        shapes,
-        update_options.precision,
-        source_vocabulary_size,
-        with_simcut,
-    )
+    """Returns the report on corpus, batches and costs, as JSON."""
+    limit, precision = update_options.max_tokens_per_replica, update_options.precision
+    shapes = micro_batch_shapes(plan, num_replicas, limit)
+    needed = [estimate_memory(transformer, shape, precision) for shape in shapes]
+    flops = count_flops(transformer, plan)
     return {
         "training": training.figures,
         "validation": {
@@ -93,23 +61,20 @@ def describe_training(
             "positions_per_device": count_positions(plan) // num_replicas,
         },
         "model": {
-            "parameters": count_parameters(
-                preset.architecture, *sizes, source_vocabulary_size
-            ),
+            "parameters": transformer.count_params(),
             "flops_per_step": flops,
-            "steps": preset.recipe.steps,
-            "warmup_steps": preset.recipe.warmup_steps,
-            "flops": flops * preset.recipe.steps,
-            "memory_bytes": memory,
+            "steps": recipe.steps,
+            "warmup_steps": recipe.warmup_steps,
+            "flops": flops * recipe.steps,
+            "memory_bytes": max(needed, key=lambda parts: sum(parts.values())),
         },
     }
 
 
 def write_report(report: dict, run_dir: pathlib.Path) -> None:
-    """Prints a report and writes `report.json` and `report.png`."""
+    """Prints a report and writes `report.json`."""
     print(format_report(report))
     write_json(run_dir / "report.json", report)
-    write_atomically(run_dir / "report.png", plot_lengths(report["training"]))
 
 
 def warn_of_idle_gpus(report: dict, strategy: tf.distribute.Strategy) -> None:
@@ -147,11 +112,6 @@ def warn_of_unknown_text(
 
     Then the text has another language or script than the model's training
     text.
-
-    Args:
-        pairs: The training corpus.
-        protos: SentencePiece models of sources and of targets; the second is
-            `None` if both sides share one.
     """
     of_sides = protos[0], protos[1] or protos[0]
     unknown = [
@@ -255,18 +215,3 @@ def format_histogram(figures: dict) -> list[str]:
         ]
         lines.append(f"{label:>9}  {'  '.join(bars)}")
     return lines
-
-
-def plot_lengths(figures: dict) -> bytes:
-    """Returns a PNG of the histogram of lengths."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.add_subplot()
-    for side in SIDES:
-        counts = figures[f"{side}_lengths"]
-        axes.step(range(len(counts)), counts, where="mid", label=f"{side}s")
-    axes.set(xlabel="tokens of a sentence", ylabel="pairs")
-    axes.set_yscale("symlog")
-    axes.legend()
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=120)
-    return picture.getvalue()

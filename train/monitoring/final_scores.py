@@ -1,5 +1,6 @@
-"""Scores the final model on the validation set and writes `model.json`."""
+"""Chooses, scores and writes the final model."""
 
+import functools
 import hashlib
 import pathlib
 
@@ -9,21 +10,45 @@ from command_line.text_files import write_json
 from keras_transformer import Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.data.vocabulary import EncodedPairs
 from train.loop.training_model import TrainingModel
 from train.loop.update_options import UpdateOptions
 from train.monitoring.validation_bleu import ValidationBleu
+from train.run.best_checkpoints import BestCheckpoints
+from train.run.checkpoint_averaging import choose_weights, make_float32_copy, save_model
+
+
+def write_final_model(
+    best: BestCheckpoints,
+    warmup_steps: int,
+    training_model: TrainingModel,
+    plan: BatchPlan,
+    update_options: UpdateOptions,
+    num_replicas: int,
+    run_dir: pathlib.Path,
+    bleu: ValidationBleu | None,
+) -> None:
+    """Chooses the final weights, and writes the model and its scores."""
+    paths, step = best.choose_final(warmup_steps)
+    model = make_float32_copy(training_model.transformer)
+    scored = make_scored_model(model, training_model.label_smoothing)
+    score = functools.partial(score_model, scored, plan, update_options, num_replicas)
+    paths, scores, description = choose_weights(model, paths, score, step)
+    path = run_dir / "model.keras"
+    save_model(path, model, paths)
+    print(f"{path} is {description}")
+    written = {"validation": scores}
+    if bleu:
+        bleu.set_model(scored)
+        translations = bleu.translate()
+        scores.update(bleu.score(translations), signature=bleu.signature)
+        written["samples"] = bleu.samples(translations)
+    write_scores(path, paths, written)
 
 
 def make_scored_model(
     transformer: Transformer, label_smoothing: float
 ) -> TrainingModel:
-    """Returns a model that `score_model` takes, on one device.
-
-    Args:
-        transformer: The model; its weights may be replaced between scores.
-        label_smoothing: Float, as in the training loss.
-    """
+    """Returns a model that `score_model` takes, on one device."""
     training_model = TrainingModel(transformer, label_smoothing)
     training_model.build()
     training_model.compile(jit_compile=False)
@@ -32,20 +57,11 @@ def make_scored_model(
 
 def score_model(
     training_model: TrainingModel,
-    pairs: EncodedPairs,
+    plan: BatchPlan,
     update_options: UpdateOptions,
     num_replicas: int = 1,
 ) -> dict[str, float]:
-    """Returns loss, perplexity and accuracy on the validation set.
-
-    Args:
-        training_model: Result of `make_scored_model`.
-        pairs: The validation set.
-        update_options: Options of training.
-        num_replicas: Int, number of devices that shared a batch in training;
-            one of them now computes their parts in turn.
-    """
-    plan = BatchPlan(pairs, update_options.batch_tokens, update_options.seed)
+    """Returns loss, perplexity and accuracy on the validation set."""
     limit = update_options.max_tokens_per_replica
     if limit is None and num_replicas > 1:
         limit = -(-update_options.batch_tokens // num_replicas)
@@ -60,30 +76,11 @@ def score_model(
     return {name: float(results[name]) for name in names}
 
 
-def score_translations(training_model: TrainingModel, bleu: ValidationBleu) -> dict:
-    """Returns the scores of translations, and some `"samples"` of them."""
-    bleu.set_model(training_model)
-    translations = bleu.translate()
-    scores = bleu.score(translations)
-    scores["signature"] = bleu.signature
-    return {"validation": scores, "samples": bleu.samples(translations)}
-
-
-def write_scores(
-    path: pathlib.Path, paths: list[str], moving: bool, scores: dict
-) -> None:
-    """Prints scores, and writes them beside the model, in `model.json`.
-
-    Args:
-        path: The model's file.
-        paths: Prefixes of the averaged checkpoints.
-        moving: Bool, whether their moving averages were used.
-        scores: Dict of `"validation"`, scores by name, and maybe `"samples"`.
-    """
+def write_scores(path: pathlib.Path, paths: list[str], scores: dict) -> None:
+    """Prints scores, and writes them beside the model, in `model.json`."""
     description = {
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "checkpoints": [pathlib.Path(prefix).name for prefix in paths],
-        "moving_average": moving,
         **scores,
     }
     write_json(path.with_suffix(".json"), description)

@@ -14,8 +14,8 @@ from keras_transformer.masks import EOS_ID, padding_mask
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from train.data.corpus import Pairs
-from train.data.vocabulary import Ids
-from train.loop.training_model import exported_weights, transformer_of
+from train.data.encoded_pairs import Ids
+from train.loop.training_model import transformer_of
 from train.run.best_checkpoints import BEAM_SIZE, ValidationOptions
 
 BATCH_ROWS = 64
@@ -68,7 +68,6 @@ class ValidationBleu(keras.callbacks.Callback):
         self._options = SearchOptions(beam_size, num_hypotheses=1, **(penalty or {}))
         self._bleu = make_bleu(tokenize)
         self._chrf = sacrebleu.CHRF()
-        self.before_batch = lambda: None  # May exit.
         self._search = tf.function(
             self._search_batch,
             input_signature=[tf.TensorSpec([None, None], tf.int32)],
@@ -81,8 +80,7 @@ class ValidationBleu(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if (epoch + 1) % self._every:
             return
-        with exported_weights(self.model):
-            translations = self.translate()
+        translations = self.translate()
         logs.update(self.score(translations))
         table = sample_table(self.samples(translations))
         with self._writer.as_default():
@@ -99,7 +97,6 @@ class ValidationBleu(keras.callbacks.Callback):
         order = np.argsort(lengths, kind="stable")
         translations = [""] * len(order)
         for start in range(0, len(order), BATCH_ROWS):
-            self.before_batch()
             rows = order[start : start + BATCH_ROWS]
             ids = self._sources.pad(rows, lengths[rows].max())
             ids[self._sources.lengths[rows] > limit, -1] = EOS_ID
@@ -152,17 +149,7 @@ def make_validation_bleu(
     run_dir: pathlib.Path,
     decoding: dict,
 ) -> ValidationBleu:
-    """Makes the callback from the options.
-
-    Args:
-        options: The options.
-        pairs: The text of the validation set.
-        protos: SentencePiece models of sources and of targets; the second is
-            `None` if both sides share one.
-        run_dir: Folder of the run.
-        decoding: Search options of the run, of which the length penalty is
-            used.
-    """
+    """Makes the callback from the options."""
     source, target = protos
     return ValidationBleu(
         pairs,

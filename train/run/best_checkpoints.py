@@ -77,38 +77,27 @@ class BestCheckpoints(keras.callbacks.Callback):
     model. All decisions depend only on the epochs in `history.csv`, so an
     interrupted run decides like an uninterrupted one. In the list of callbacks,
     this one comes after `TrainingState`.
-
-    Args:
-        state: The state of the run.
-        run_dir: Folder of the run.
-        by: `"loss"`, `"bleu"` or `"chrf"`, of the validation set.
-        keep: Int, number of best checkpoints to keep; 0 for none.
-        patience: Positive int: the run ends after this number of scores
-            without improvement. `None` for never.
-        around: Positive int, number of checkpoints to average for the final
-            model.
-        since: Int, update up to which scores are ignored.
     """
 
     def __init__(
         self,
         state: TrainingState,
         run_dir: pathlib.Path,
-        by: str = "loss",
-        keep: int = 0,
-        patience: int | None = None,
-        around: int = 1,
+        options: ValidationOptions | None = None,
         since: int = 0,
     ):
         super().__init__()
+        options = options or ValidationOptions()
         self.state = state
         self._last = run_dir / "checkpoints"
         self._best = run_dir / "best"
-        self._column, self._sign = COLUMNS[by]
-        self._keep = keep
-        self._patience = patience
-        self._around = around
+        self._column, self._sign = COLUMNS[options.best_by or "loss"]
+        self._keep = options.keep_best if multi_worker.is_chief() else None
+        self._patience = options.patience
         self._since = since
+        if multi_worker.is_chief():
+            state.checkpoints_to_keep = self.checkpoints_to_keep
+        self.update()
 
     @property
     def out_of_patience(self) -> bool:
@@ -130,7 +119,7 @@ class BestCheckpoints(keras.callbacks.Callback):
         """
         if self._patience is None:
             return set()
-        rows = self.state.history
+        rows = self.state.validated
         return {*self._steps_around(rows), *self._steps_around(rows[:-1])}
 
     def choose_final(self, warmup: int = 0) -> tuple[list[str], int | None]:
@@ -153,7 +142,7 @@ class BestCheckpoints(keras.callbacks.Callback):
 
     def _candidates(self):
         """Returns the checkpoints of the final model, warm-up included."""
-        rows = self.state.history
+        rows = self.state.validated
         index = self._find_best(rows)
         if self._patience is None or index is None:
             return self.state.checkpoints, None
@@ -225,7 +214,7 @@ class BestCheckpoints(keras.callbacks.Callback):
             return []
         places = range(len(rows))
         nearest = sorted(places, key=lambda i: (abs(i - best), -i))
-        return sorted(int(rows[i]["step"]) for i in nearest[: self._around])
+        return sorted(int(rows[i]["step"]) for i in nearest[: self.state.keep])
 
 
 def best_steps(run_dir: pathlib.Path) -> list[int]:

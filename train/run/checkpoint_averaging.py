@@ -1,6 +1,5 @@
 """Averages checkpoints, and chooses the final weights (Section 6.1)."""
 
-import dataclasses
 import json
 import pathlib
 import zipfile
@@ -26,25 +25,12 @@ def make_float32_copy(transformer: Transformer) -> Transformer:
     return copied
 
 
-def load_mean(
-    averaged: Transformer, paths: Iterable[str | pathlib.Path], moving: bool = False
-) -> None:
-    """Sets a model's weights to the mean of checkpoints, summed in float64.
-
-    Args:
-        averaged: A float32 model of the trained shape.
-        paths: Prefixes of checkpoints, at least one.
-        moving: Bool, whether to take the exponential moving averages that the
-            optimizer kept, instead of the weights themselves.
-
-    Raises:
-        UserError: If a checkpoint cannot be read, or is of another shape.
-    """
+def load_mean(averaged: Transformer, paths: Iterable[str | pathlib.Path]) -> None:
+    """Sets a model's weights to the mean of checkpoints, summed in float64."""
     # TensorFlow's checkpoints reach all weights only through the optimizer, as
     # they ignore lists of layers in a Keras layer.
     holder = tf.Module()
-    name = "averages" if moving else "_trainable_variables"
-    setattr(holder, name, [w.value for w in averaged.weights])
+    holder._trainable_variables = [w.value for w in averaged.weights]
     checkpoint = tf.train.Checkpoint(optimizer=holder)
     paths = list(paths)
     sums = [np.zeros(w.shape, np.float64) for w in averaged.weights]
@@ -63,44 +49,26 @@ def load_mean(
 
 
 def save_model(
-    path: pathlib.Path,
-    model: Transformer,
-    checkpoints: Iterable[str | pathlib.Path],
-    moving: bool = False,
+    path: pathlib.Path, model: Transformer, checkpoints: Iterable[str | pathlib.Path]
 ) -> None:
     """Writes a `.keras` file beside `path` and renames it.
 
     Its zip comment lists, in JSON, the averaged checkpoints. It stays with the
     file, and Keras ignores it.
-
-    Args:
-        path: The file.
-        model: The model, with the weights of `load_mean`.
-        checkpoints: Prefixes of the averaged checkpoints.
-        moving: Bool, whether their moving averages were used.
     """
     beside = path.with_suffix(".part.keras")
     model.save(beside)
     names = [pathlib.Path(prefix).name for prefix in checkpoints]
     with zipfile.ZipFile(beside, "a") as file:
-        file.comment = json.dumps(
-            {"checkpoints": names, "moving_average": moving}
-        ).encode()
+        file.comment = json.dumps({"checkpoints": names}).encode()
     beside.replace(path)
 
 
-def make_model_of_run(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
-    """Creates the model of a run in float32, with random weights.
-
-    Returns:
-        The model, and whether the run keeps moving averages of its weights.
-
-    Raises:
-        UserError: If the folder holds no run.
-    """
+def make_model_of_run(run_dir: pathlib.Path) -> Transformer:
+    """Creates the model of a run in float32, with random weights."""
     description = RunDescription.load_run(run_dir, "--run-dir")
     arguments = description.arguments
-    model = Transformer.from_preset(
+    return Transformer.from_preset(
         description.preset,
         arguments["vocabulary_size"],
         sequence_length=arguments["max_length"],
@@ -108,79 +76,39 @@ def make_model_of_run(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
         dtype="float32",
         name="transformer",
     )
-    return model, arguments.get("average_decay") is not None
-
-
-@dataclasses.dataclass(frozen=True)
-class FinalWeights:
-    """Checkpoints of the final model, and its scores.
-
-    Attributes:
-        paths: Prefixes of the checkpoints whose mean it is.
-        scores: Its scores on the validation set.
-        description: Text of the two that were compared.
-    """
-
-    paths: list[str]
-    scores: dict[str, float]
-    description: str
 
 
 def choose_weights(
     averaged: Transformer,
     paths: list[str],
     score: Callable[[], dict[str, float]],
-    moving: bool = False,
     best: int | None = None,
-) -> FinalWeights:
+) -> tuple[list[str], dict[str, float], str]:
     """Gives a model the mean of checkpoints, or one of a higher accuracy.
 
-    In a short run the earlier checkpoints may be so much worse than the last
-    one that their mean is worse, too. Of loss, perplexity and accuracy, only
-    accuracy chose the weights of the higher BLEU in both runs that were
-    compared (the demo's corpus, 500 and 1,200 updates).
+    That one is the last, or the one after update `best`. In a short run the
+    earlier checkpoints may be so much worse than the last one that their mean is
+    worse, too. Of loss, perplexity and accuracy, only accuracy chose the weights
+    of the higher BLEU in both runs that were compared (the demo's corpus, 500 and
+    1,200 updates).
 
-    Args:
-        averaged: The model that gets the weights, in float32.
-        paths: Prefixes of checkpoints, oldest first.
-        score: Function that returns the scores of the model as it is,
-            `"accuracy"` among them.
-        moving: Bool, whether to take the moving averages of the latest one.
-        best: Int, step of the best checkpoint, if `paths` are those around it.
+    Returns:
+        The checkpoints whose mean the model is, its scores, and a description.
     """
-    if moving:
-        paths = paths[-1:]
-    load_mean(averaged, paths, moving)
-    scores, description = score(), describe_mean(paths, moving, best)
-    if len(paths) == 1:
-        return FinalWeights(paths, scores, description)
-    steps = [step_of(path) for path in paths]
-    name, index = ("last", -1) if best is None else ("best", steps.index(best))
-    mean = averaged.get_weights()
-    load_mean(averaged, [paths[index]])
-    alone = score()
-    if scores["accuracy"] < alone["accuracy"]:
-        description = (
-            f"the {name} checkpoint, after update {steps[index]:,} (validation "
-            f"accuracy {alone['accuracy']:.2%}; the mean of {len(paths)} "
-            f"checkpoints: {scores['accuracy']:.2%})"
+    alone = [path for path in paths if step_of(path) == best] or paths[-1:]
+    candidates = [paths] if len(paths) == 1 else [paths, alone]
+    scores = []
+    for chosen in candidates:
+        load_mean(averaged, chosen)
+        scores.append(score())
+    order = sorted(range(len(candidates)), key=lambda i: -scores[i]["accuracy"])
+    load_mean(averaged, candidates[order[0]])
+    described = []
+    for i in order:
+        steps = ", ".join(f"{step_of(path):,}" for path in candidates[i])
+        described.append(
+            f"after update{'s'[: len(candidates[i]) > 1]} {steps} "
+            f"(validation accuracy {scores[i]['accuracy']:.2%})"
         )
-        return FinalWeights([paths[index]], alone, description)
-    averaged.set_weights(mean)
-    description += (
-        f" (validation accuracy {scores['accuracy']:.2%}; the {name} one "
-        f"alone: {alone['accuracy']:.2%})"
-    )
-    return FinalWeights(paths, scores, description)
-
-
-def describe_mean(paths: list[str], moving: bool, best: int | None) -> str:
-    """Returns the text that describes a mean of checkpoints."""
-    plural = "s"[: len(paths) > 1]
-    what = "moving average of the weights" if moving else "mean of the weights"
-    where = f"in {len(paths)} checkpoint{plural}"
-    if best is not None:
-        steps = [str(step_of(path)) for path in paths]
-        where = f"after update{plural} {', '.join(steps)}"
-        where += f" around the best, {best}" if plural else ", the best"
-    return f"the {what} {where}"
+    description = f"the mean of the weights {', not '.join(described)}"
+    return candidates[order[0]], scores[order[0]], description

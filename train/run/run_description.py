@@ -8,23 +8,14 @@ from collections.abc import Collection
 
 from command_line.bleu_tokenizer import DEFAULT
 from command_line.errors import UserError, refuse_damage
-from command_line.text_files import write_atomically, write_json
+from command_line.text_files import write_json
 from keras_transformer import Preset
-from train.data.bucketing import ROW_MULTIPLE
 from train.data.corpus import Corpus
-from train.loop.update_options import ALIGNMENT_WEIGHT, INVERSE_SQRT, SIMCUT_CUTOFF
-from train.run.run_folder import read_history, saved_steps
+from train.run.run_folder import delete_checkpoint, read_history, saved_steps
 
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
 # Parts of two descriptions that must be equal for the same weights.
 COMPARED = ("arguments", "preset", "corpus", "init")
-# Values of arguments that are null or missing.
-DEFAULTS = {
-    "train_split": "train",
-    "schedule": INVERSE_SQRT,
-    "simcut_cutoff": SIMCUT_CUTOFF,
-    "alignment_weight": ALIGNMENT_WEIGHT,
-}
 DICT_SECTIONS = ("preset", "corpus", "init", "packages", "origin")
 
 
@@ -42,7 +33,7 @@ class RunDescription:
     decoding: dict = dataclasses.field(default_factory=dict)  # Search options.
     steps_per_epoch: int | None = None
     # Divides the sentences of a batch; `None` until the devices are known.
-    row_multiple: int | None = ROW_MULTIPLE  # Of files without this entry.
+    row_multiple: int | None = None
     best_since: int = 0  # Scores up to this update are not comparable.
     source_language: str = ""
 
@@ -52,26 +43,14 @@ class RunDescription:
         parts = {name: {**content.get(name, {})} for name in DICT_SECTIONS}
         numbers = parts.pop("preset")
         preset = Preset(numbers.pop("description", "")).replace(**numbers)
-        arguments = {**content["arguments"]}
-        # Older files name the epoch a round.
-        arguments.pop("round_steps", None)
-        steps = content.get("steps_per_epoch", content.get("round_steps"))
-        names = ("decoding", "row_multiple", "best_since", "source_language")
-        return cls(
-            arguments=arguments,
-            preset=preset,
-            steps_per_epoch=steps,
-            **parts,
-            **{name: content[name] for name in names if name in content},
-        )
+        names = ("decoding", "steps_per_epoch", "row_multiple", "best_since")
+        names += ("source_language",)
+        more = {name: content[name] for name in names if name in content}
+        return cls(arguments={**content["arguments"]}, preset=preset, **parts, **more)
 
     @classmethod
     def load(cls, path: pathlib.Path) -> "RunDescription":
-        """Reads an `arguments.json`.
-
-        Raises:
-            UserError: If it is damaged.
-        """
+        """Reads an `arguments.json`."""
         with refuse_damage(path):
             content = json.loads(path.read_text(encoding="utf-8"))
             description = cls.from_json(content)
@@ -86,15 +65,7 @@ class RunDescription:
 
     @classmethod
     def load_run(cls, run_dir: pathlib.Path, option: str) -> "RunDescription":
-        """Reads the description of the run in a folder.
-
-        Args:
-            run_dir: The folder.
-            option: Name of the option of the folder, for the message.
-
-        Raises:
-            UserError: If the folder does not hold a run.
-        """
+        """Reads the description of the run in a folder."""
         path = run_dir / "arguments.json"
         if not path.exists():
             raise UserError(
@@ -112,11 +83,6 @@ class RunDescription:
         """Returns the entries in which another description differs.
 
         An option that is off, or has no value, may be missing in one of them.
-
-        Args:
-            other: The other description.
-            not_compared: Names of arguments that may differ.
-            parts: Names of the parts to compare.
         """
         found = []
         for part in parts:
@@ -138,13 +104,6 @@ class RunDescription:
         rates of `--schedule linear` and `cosine`) nor on the validation set. So
         both may change: with another `--steps` the run becomes longer, or
         shorter, if it has not passed that update.
-
-        Returns:
-            The description, or `None` if the folder holds no run.
-
-        Raises:
-            UserError: If the folder holds a run of other arguments or of other
-                text (the message names the differences), or a converted model.
         """
         path = run_dir / "arguments.json"
         if not path.exists():
@@ -173,12 +132,7 @@ class RunDescription:
         return earlier
 
     def resume(self, earlier: "RunDescription", run_dir: pathlib.Path) -> None:
-        """Takes over what a resumed run keeps, and prints what changed.
-
-        Args:
-            earlier: The description of the run so far.
-            run_dir: Folder of the run.
-        """
+        """Takes over what a resumed run keeps, and prints what changed."""
         changed = [
             f"{name} {earlier.packages.get(name)} ({version} now)"
             for name, version in self.packages.items()
@@ -203,14 +157,11 @@ class RunDescription:
 
     def claim(self, run_dir: pathlib.Path) -> None:
         """Writes `arguments.json`, which assigns the folder to this run."""
-        self._reopen_short_epoch(run_dir)
+        self._delete_short_epoch(run_dir)
         write_json(run_dir / "arguments.json", self._to_json())
 
     def _entries(self, part):
         value = getattr(self, part)
-        if part == "arguments":
-            given = {n: x for n, x in value.items() if x is not None}
-            return {**value, **DEFAULTS, **given}
         return value.hyperparameters() if part == "preset" else value
 
     def _to_json(self):
@@ -237,23 +188,25 @@ class RunDescription:
             return f"BLEU counts tokens of {new}, no longer of {old}"
         return None
 
-    def _reopen_short_epoch(self, run_dir):
-        """Removes the last row of the history if that epoch was a short one.
+    def _delete_short_epoch(self, run_dir):
+        """Deletes the last checkpoint if the end of the run cut its epoch short.
 
-        The epoch was short because the run ended. Without its row it counts as
-        interrupted, and a longer run completes it like an uninterrupted run.
+        A longer run trains that epoch again, like an uninterrupted run.
         """
-        rows = read_history(run_dir)
-        if not rows or not (run_dir / "arguments.json").exists():
+        steps = [0, *(int(row["step"]) for row in read_history(run_dir))]
+        saved = saved_steps(run_dir / "checkpoints")
+        if steps[-1] not in saved or not (run_dir / "arguments.json").exists():
             return
         earlier = self.load(run_dir / "arguments.json")
-        end = earlier.preset.recipe.steps
-        ended_there = int(rows[-1]["step"]) == end
-        is_short = end % earlier.steps_per_epoch and ended_there
-        if is_short and self.preset.recipe.steps > end:
-            path = run_dir / "history.csv"
-            lines = path.read_bytes().splitlines(keepends=True)
-            write_atomically(path, b"".join(lines[:-1]))
+        ended = steps[-1] == earlier.preset.recipe.steps < self.preset.recipe.steps
+        if ended and steps[-1] - steps[-2] < earlier.steps_per_epoch:
+            delete_checkpoint(saved[steps[-1]])
+
+
+def read_arguments(run_dir: pathlib.Path) -> dict | None:
+    """Returns the arguments of the run in a folder, or `None` without one."""
+    path = run_dir / "arguments.json"
+    return RunDescription.load(path).arguments if path.exists() else None
 
 
 def describe(
@@ -263,21 +216,11 @@ def describe(
     validation_pairs: Corpus,
     init: dict[str, str] | None = None,
 ) -> RunDescription:
-    """Describes a new run.
-
-    Args:
-        arguments: The options by name, as JSON.
-        preset: The preset, with the numbers that were replaced.
-        train_pairs: The training corpus.
-        validation_pairs: The validation set.
-        init: Digests of what the run starts from, a model or the files of its
-            vocabulary, if any.
-    """
+    """Describes a new run."""
     return RunDescription(
         arguments=arguments,
         preset=preset,
         corpus={"train": train_pairs.digest(), "validation": validation_pairs.digest()},
         init=init or {},
         packages={name: importlib.metadata.version(name) for name in PACKAGES},
-        row_multiple=None,
     )

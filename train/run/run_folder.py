@@ -34,6 +34,12 @@ def step_of(prefix: str | pathlib.Path) -> int:
     return int(str(prefix).rpartition("-")[2])
 
 
+def delete_checkpoint(prefix: pathlib.Path) -> None:
+    """Deletes the files of a checkpoint, the index first."""
+    for path in sorted(prefix.parent.glob(f"{prefix.name}.*"), reverse=True):
+        path.unlink()
+
+
 @contextlib.contextmanager
 def locked_or_temporary(run_dir: pathlib.Path) -> Iterator[pathlib.Path]:
     """Yields the locked run folder, or a temporary one on other workers.
@@ -54,9 +60,6 @@ def locked(run_dir: pathlib.Path) -> Iterator[None]:
 
     The kernel releases the lock when the process ends, however it ends; a
     killed run leaves the file, but no lock.
-
-    Raises:
-        UserError: If another process holds the lock; the message names it.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     with (run_dir / "lock").open("a+", encoding="utf-8") as file:

@@ -1,66 +1,64 @@
-"""Callback that writes checkpoints and history, and resumes from them."""
+"""Callback that writes checkpoints and history, and resumes from them.
+
+Files are written atomically, and the latest undamaged checkpoint is read.
+"""
 
 import csv
 import io
 import pathlib
-import signal
-import time
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from command_line.errors import UserError
+from command_line.errors import UserError, first_line
 from command_line.text_files import write_atomically
 from train.loop import multi_worker
-from train.loop.training_model import transformer_of
-from train.run.checkpoint_store import CheckpointStore, read_metrics
-from train.run.run_folder import read_history, saved_steps
+from train.loop.training_model import READ_EVERY, seed_states, transformer_of
+from train.run.run_folder import delete_checkpoint, read_history, saved_steps, step_of
 
 MAX_SKIPPED = 10
+# Number of the latest checkpoints that keep their state.
+NUM_STATES_KEPT = 2
+# Errors of TensorFlow for files that are changed, truncated or missing. Its
+# other errors concern the disk or the memory, not the file.
+DAMAGE_ERRORS = (
+    tf.errors.DataLossError,
+    tf.errors.OutOfRangeError,
+    tf.errors.NotFoundError,
+)
 
 
 class TrainingState(keras.callbacks.Callback):
-    """Writes a checkpoint and a row of `history.csv` for each epoch.
+    """Writes a row of `history.csv` and a checkpoint at the end of each epoch.
 
-    A checkpoint (`CheckpointStore`) holds weights, optimizer, the state of
-    dropout's random numbers and the metrics of the epoch so far, so that a
-    resumed run equals an uninterrupted one, wherever it stopped. The checkpoint
-    of a complete epoch is written before validation, and its row after it. So a
-    checkpoint without a row belongs to an interrupted epoch.
+    A checkpoint (`CheckpointStore`) holds weights, optimizer and the state of
+    dropout's random numbers, so that a run that resumes at the end of an epoch
+    equals an uninterrupted one. The row comes first: a row without a checkpoint
+    belongs to an epoch that is trained again.
 
     Args:
         training_model: A built and compiled `TrainingModel` or `Transformer`,
             with any Keras optimizer.
         run_dir: Folder of the run.
-        keep: Int, number of the latest checkpoints to keep.
-        signals: List to which a signal handler adds; after the current update
-            the run is then saved and ends.
+        keep: Int, number of the latest checkpoints that `checkpoints` returns.
 
     Raises:
         ValueError: In `fit`, if that gets neither `steps_per_epoch` nor data of
             known length.
     """
 
-    def __init__(
-        self,
-        training_model,
-        run_dir: pathlib.Path,
-        keep: int,
-        signals: list[int] | None = None,
-    ):
+    def __init__(self, training_model, run_dir: pathlib.Path, keep: int):
         super().__init__()
         self._training_model = training_model
-        self._strategy = tf.distribute.get_strategy()
-        self._keep = keep
+        self.keep = keep
         # Function that returns the steps of other checkpoints to keep.
         self.checkpoints_to_keep = set
-        self._signals = [] if signals is None else signals
+        run_dir.mkdir(parents=True, exist_ok=True)
         self._history = run_dir / "history.csv"
         self._folder = run_dir / "checkpoints"
-        self._rows = []
-        self._means = None
         self._states = CheckpointStore(training_model, self._folder)
+        self.history = []  # The epochs so far, as rows of `history.csv`.
 
     @property
     def updates(self) -> int:
@@ -68,25 +66,23 @@ class TrainingState(keras.callbacks.Callback):
         return int(self._training_model.optimizer.iterations.numpy())
 
     @property
-    def within_epoch(self) -> bool:
-        """Whether the restored checkpoint belongs to an interrupted epoch."""
-        return self._means is not None
-
-    @property
     def checkpoints(self) -> list[str]:
-        """Prefixes of the latest checkpoints of epochs, oldest first."""
+        """Prefixes of the latest checkpoints after validations, oldest first."""
         saved = saved_steps(self._folder)
-        ends = [int(row["step"]) for row in self._rows]
-        kept = [str(saved[step]) for step in ends if step in saved]
-        return kept[-self._keep :]
+        steps = [int(row["step"]) for row in self.validated]
+        return [str(saved[step]) for step in steps if step in saved][-self.keep :]
 
     @property
-    def history(self) -> list[dict]:
-        """The epochs so far, as rows of `history.csv`."""
-        return list(self._rows)
+    def validated(self) -> list[dict]:
+        """The rows of epochs with a validation; without any, all rows."""
+        return [row for row in self.history if row.get("val_loss")] or self.history
 
-    def restore(self) -> int:
+    def restore(self, strategy: tf.distribute.Strategy | None = None) -> int:
         """Loads the latest undamaged checkpoint.
+
+        Args:
+            strategy: That of all workers, if there are several; these get the
+                state of the chief.
 
         Returns:
             The number of updates made; 0 if there is no checkpoint.
@@ -94,22 +90,17 @@ class TrainingState(keras.callbacks.Callback):
         Raises:
             UserError: If there are checkpoints, but none is usable.
         """
-        found = self._states.read_latest()
-        if found is None:
-            return 0
-        self._resume_history(found)
+        if self._states.read_latest():
+            rows = read_history(self._history.parent)
+            self.history = [row for row in rows if int(row["step"]) <= self.updates]
+        if multi_worker.is_multi_worker():
+            self._share(strategy)
+        if self.updates:
+            print(f"continuing after update {self.updates:,}")
         return self.updates
 
-    def _resume_history(self, prefix):
-        rows = read_history(self._history.parent)
-        self._rows = [r for r in rows if int(r["step"]) <= self.updates]
-        ended = self._rows and int(self._rows[-1]["step"]) == self.updates
-        if not ended:  # `fit` resets the metrics when it begins the epoch.
-            count = len(self._training_model.metrics_variables)
-            self._means = read_metrics(prefix, count)
-
-    def share(self, strategy: tf.distribute.Strategy) -> int:
-        """Sends the chief's state to all workers; returns its updates."""
+    def _share(self, strategy):
+        """Sends the chief's state to all workers."""
         variables = [
             *transformer_of(self._training_model).variables,
             *self._training_model.optimizer.variables,
@@ -120,23 +111,9 @@ class TrainingState(keras.callbacks.Callback):
             array.astype(np.int64) if array.dtype.kind == "u" else array
             for array in arrays
         ]
-        means = self._means or [0.0] * len(self._training_model.metrics_variables)
-        inside = np.array([self._means is not None, *means], np.float64)
-        inside, *values = multi_worker.broadcast(strategy, [inside, *arrays])
+        values = multi_worker.broadcast(strategy, arrays)
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
-        if inside[0]:
-            self._means = list(inside[1:].astype(np.float32))
-        return self.updates
-
-    def restore_metrics(self) -> None:
-        """Restores the metrics of an interrupted epoch."""
-        if self._means is not None:
-            for variable, value in zip(
-                self._training_model.metrics_variables, self._means, strict=True
-            ):
-                variable.assign(value)
-            self._means = None
 
     def on_epoch_begin(self, epoch, logs=None):
         if self.params["steps"] is None:
@@ -145,42 +122,10 @@ class TrainingState(keras.callbacks.Callback):
                 "would count one update too many. Received: "
                 "steps_per_epoch=None, and data of unknown length"
             )
-        ended = self.updates == epoch * self.params["steps"]
-        lacks_row = self.within_epoch and ended
-        self.restore_metrics()
-        if lacks_row:
-            self._add_missing_row()
-
-    def _add_missing_row(self):
-        """Adds the row of an epoch that was interrupted in its validation."""
-        try:
-            results = self._training_model.get_metrics_result()
-        except ValueError:  # Keras makes a user's metrics in the first batch.
-            results = {
-                metric.name: metric.result()
-                for metric in self._training_model.metrics
-                if isinstance(metric, keras.metrics.Mean)
-            }
-        means = {name: float(value) for name, value in results.items()}
-        self._rows.append({"step": self.updates, **means})
-        self._training_model.reset_metrics()
 
     def on_train_batch_end(self, batch, logs=None):
-        reads = getattr(self._training_model, "reads_metrics", True)
-        if reads:
-            self._refuse_divergence()
-        epoch_ends = batch + 1 == self.params["steps"]
-        # Communication waits for the device. Read the list only once, since a
-        # signal may come meanwhile.
-        asks = reads or not multi_worker.is_multi_worker()
-        interrupted = asks and self._interrupted()
-        if epoch_ends or interrupted:
-            # On all workers: the metrics in it are sums over these.
-            self._states.write(self.updates)
-        if interrupted:
-            self._exit()
-
-    def _refuse_divergence(self):
+        if batch % READ_EVERY:  # Reading waits for the device.
+            return
         counter = getattr(self._training_model.optimizer, "skipped_in_a_row", 0)
         skipped = int(np.array(counter))
         if skipped >= MAX_SKIPPED:
@@ -191,39 +136,132 @@ class TrainingState(keras.callbacks.Callback):
                 "more --warmup-steps or --clip-norm 1 in a new --run-dir"
             )
 
-    def on_test_batch_end(self, batch, logs=None):
-        self.exit_if_interrupted()
-
     def on_epoch_end(self, epoch, logs=None):
-        self._rows.append({"step": self.updates, **logs})
-        names = dict.fromkeys(name for row in self._rows for name in row)
+        self.history.append({"step": self.updates, **logs})
+        names = dict.fromkeys(name for row in self.history for name in row)
         text = io.StringIO()
         writer = csv.DictWriter(text, names)
         writer.writeheader()
-        writer.writerows(self._rows)
+        writer.writerows(self.history)
         write_atomically(self._history, text.getvalue().encode())
-        pinned = {str(self._folder / f"ckpt-{n}") for n in self.checkpoints_to_keep()}
-        self._states.delete_old({*self.checkpoints, *pinned})
-        self.exit_if_interrupted()
+        self._states.write(self.updates)
+        # The last checkpoint may be damaged, or may end a short epoch.
+        kept = [*saved_steps(self._folder)][-2:]
+        kept += [step_of(prefix) for prefix in self.checkpoints]
+        kept = {f"ckpt-{step}" for step in (*kept, *self.checkpoints_to_keep())}
+        self._states.delete_old(kept)
 
-    def exit_if_interrupted(self) -> None:
-        """Saves the run and exits if any worker received a signal."""
-        if self._interrupted():
-            self._exit()
 
-    def _interrupted(self):
-        return multi_worker.any_worker(self._strategy, bool(self._signals))
+class CheckpointStore:
+    """Writes and reads checkpoints, each of which is two files.
 
-    def _exit(self):
-        saved = max(saved_steps(self._folder), default=0)
-        print(
-            f"interrupted at update {self.updates:,}. The same command resumes "
-            f"after update {saved:,}",
-            flush=True,
-        )
-        if multi_worker.is_multi_worker():
-            # All workers have saved, but may still read from this one.
-            multi_worker.any_worker(self._strategy, True)
-            time.sleep(1)
-        # End also if only another worker received the signal.
-        raise SystemExit(128 + (self._signals or [signal.SIGTERM])[0])
+    `ckpt-N` holds the weights. `state-N`, which only the last two keep, holds
+    the optimizer and the state of dropout's random numbers.
+    """
+
+    def __init__(self, training_model, folder: pathlib.Path):
+        self._folder = folder
+        optimizer = training_model.optimizer
+        if not optimizer.built:
+            optimizer.build(training_model.trainable_variables)
+        random = [v.value for v in seed_states(transformer_of(training_model))]
+        weights = tf.Module()
+        # `load_mean` reads them by this name.
+        weights._trainable_variables = [
+            variable.value for variable in training_model.trainable_variables
+        ]
+        self._weights = tf.train.Checkpoint(optimizer=weights)
+        rest = [variable.value for variable in optimizer.variables]
+        self._rest = tf.train.Checkpoint(optimizer=rest, random=random)
+
+    def write(self, step: int) -> None:
+        """Writes the checkpoint of an update under a temporary name."""
+        part = self._folder / "part"
+        part.mkdir(parents=True, exist_ok=True)
+        prefix = part / f"ckpt-{step}"
+        rest = state_prefix_of(prefix)
+        self._rest.write(str(rest))
+        self._weights.write(str(prefix))
+        # The index of the weights comes last: it marks a complete checkpoint.
+        for name in (rest.name, prefix.name):
+            # "ckpt-9.data…" sorts before "ckpt-9.index".
+            for path in sorted(part.glob(f"{name}.*")):
+                path.replace(self._folder / path.name)
+
+    def read_latest(self) -> bool:
+        """Loads the latest undamaged checkpoint, if any; renames damaged ones."""
+        saved = saved_steps(self._folder)
+        damaged = []
+        for step, prefix in reversed(saved.items()):
+            files = sorted(self._folder.glob(f"[cs]*-{step}.*"), reverse=True)
+            try:
+                found = self.read(prefix)
+            except DAMAGE_ERRORS as error:
+                print(f"{prefix} is damaged and left out: {first_line_of(error)}")
+                damaged += files
+                continue
+            if found:
+                for path in damaged:
+                    path.replace(path.with_name(f"damaged-{path.name}"))
+                return True
+        if saved:
+            raise UserError(
+                f"no checkpoint in {self._folder} is whole; start again in another "
+                "--run-dir, or make a model of weights that are left by `python -m "
+                f"train.average --steps`. There are {', '.join(map(str, saved))}"
+            )
+        return False
+
+    def read(self, prefix: pathlib.Path) -> bool:
+        """Loads a checkpoint; returns whether it has a state."""
+        rest = state_prefix_of(prefix)
+        try:
+            check_index(prefix)
+            if not rest.with_suffix(".index").exists():
+                return False
+            check_index(rest)
+            self._rest.read(str(rest)).assert_consumed()
+            self._weights.read(str(prefix)).assert_consumed()
+            return True
+        except (*DAMAGE_ERRORS, tf.errors.ResourceExhaustedError):
+            raise
+        except tf.errors.OpError as error:
+            raise UserError(
+                f"{prefix} cannot be read now, and is left as it is. "
+                f"Received: {first_line_of(error)}"
+            ) from None
+
+    def delete_old(self, kept: set[str]) -> None:
+        """Deletes old checkpoints, and all states but the latest."""
+        for path in saved_steps(self._folder).values():
+            if path.name not in kept:
+                delete_checkpoint(path)
+        latest = list(saved_steps(self._folder).values())[-NUM_STATES_KEPT:]
+        names = {state_prefix_of(path).name for path in latest}
+        for path in sorted(self._folder.glob("state-*"), reverse=True):
+            # The index first, as `delete_checkpoint` does.
+            if path.stem not in names:
+                path.unlink()
+
+
+def state_prefix_of(prefix: pathlib.Path) -> pathlib.Path:
+    """Returns the prefix of the `state-N` of a `ckpt-N`."""
+    return prefix.with_name(prefix.name.replace("ckpt", "state"))
+
+
+def check_index(prefix: pathlib.Path) -> None:
+    """Reads an index; the class of its error gives the cause.
+
+    `Checkpoint.read` raises the same class for every cause.
+    """
+    tf.raw_ops.RestoreV2(
+        prefix=str(prefix),
+        tensor_names=["_CHECKPOINTABLE_OBJECT_GRAPH"],
+        shape_and_slices=[""],
+        dtypes=[tf.string],
+    )
+
+
+def first_line_of(error: tf.errors.OpError) -> str:
+    """Returns the first line of a message, without the name of the node."""
+    return first_line(error).rpartition("}} ")[2]

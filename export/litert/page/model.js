@@ -62,40 +62,23 @@ export class Model {
 
   /** Makes room for so many positions, and keeps the computed ones. */
   async reserve(capacity) {
-    const rows = [this.beams],
-      entries = [capacity * this.beams];
+    const [rows, entries] = [[this.beams], [capacity * this.beams]];
     const memory = [this.sourceLength];
+    const sizes = { ids: rows, state: rows, logits: rows, candidates: rows, log: rows };
     await this.decoder.resize(
       {
-        ids: rows,
+        ...{ ...sizes, memory, keys: entries, values: entries },
         mask: [...rows, this.beams + entries[0]],
-        keys: entries,
-        values: entries,
-        state: rows,
-        memory,
       },
-      {
-        logits: rows,
-        candidates: rows,
-        log: rows,
-        attention: [...rows, ...memory],
-        keys: rows,
-        values: rows,
-        state: rows,
-      },
+      { ...sizes, attention: [...rows, ...memory], keys: rows, values: rows },
     );
     const old = this.inputs;
     this.inputs = {};
-    for (const {
-      name,
-      dtype,
-      shape,
-    } of this.decoder.compiled.getInputDetails()) {
+    for (const { name, dtype, shape } of this.decoder.compiled.getInputDetails()) {
       if (name in this.memory) continue;
       const size = shape.reduce((a, b) => a * b, 1),
         width = size / shape[0];
-      const values =
-        dtype === "int32" ? new Int32Array(size) : new Float32Array(size);
+      const values = dtype === "int32" ? new Int32Array(size) : new Float32Array(size);
       if (name === "mask") {
         values.fill(FORBIDDEN);
         // The first columns are the new tokens themselves.
@@ -125,10 +108,7 @@ export class Model {
       ...this.inputs,
       ...this.memory,
     });
-    return [
-      rowsOf(this.outputs.candidates),
-      rowsOf(this.outputs.log_probabilities),
-    ];
+    return [rowsOf(this.outputs.candidates), rowsOf(this.outputs.log_probabilities)];
   }
 
   /** Returns the log-probabilities of all tokens, `(K, V)`. */
@@ -162,9 +142,7 @@ export class Model {
         write(input, (values) => {
           const columns = (i) =>
             values.subarray(i * width + this.beams, (i + 1) * width);
-          const ancestors = parents.map((parent) =>
-            columns(parent).slice(0, start),
-          );
+          const ancestors = parents.map((parent) => columns(parent).slice(0, start));
           parents.forEach((parent, i) => {
             columns(i).set(ancestors[i]);
             columns(i)[start + parent] = 0;
@@ -198,17 +176,10 @@ function rowsOf(tensor) {
 
 /** Lets a function change the values of a tensor in place. */
 function write(tensor, change) {
-  const { HEAPU8, LiteRtTensorBufferLockMode: modes } =
-    getGlobalLiteRt().liteRtWasm;
+  const { HEAPU8, LiteRtTensorBufferLockMode: modes } = getGlobalLiteRt().liteRtWasm;
   const buffer = tensor.liteRtTensorBuffer;
   const address = buffer.lock(modes.READ_WRITE);
   const Values = tensor.type.dtype === "int32" ? Int32Array : Float32Array;
-  change(
-    new Values(
-      HEAPU8.buffer,
-      address,
-      buffer.size() / Values.BYTES_PER_ELEMENT,
-    ),
-  );
+  change(new Values(HEAPU8.buffer, address, buffer.size() / Values.BYTES_PER_ELEMENT));
   buffer.unlock();
 }

@@ -35,8 +35,7 @@ export async function search(model, source, given) {
       const allowed = every.map((row) => row.slice());
       allowed.forEach((row, i) => {
         for (const id of forbiddenIds) row[id] = -Infinity;
-        if (active[i])
-          forbid(row, active[i].ids, length, eosId, options);
+        if (active[i]) forbid(row, active[i].ids, length, eosId, options);
       });
       candidates = allowed.map((row) => highest(row, count));
       wantsEnd = candidates.map(([first]) => first === eosId);
@@ -85,9 +84,7 @@ export async function search(model, source, given) {
 function lengthPenalty(length, options) {
   const offset = Math.fround(options.penalty_offset);
   const alpha = Math.fround(options.length_penalty);
-  const ratio = Math.fround(
-    Math.fround(offset + length) / Math.fround(offset + 1),
-  );
+  const ratio = Math.fround(Math.fround(offset + length) / Math.fround(offset + 1));
   return Math.fround(ratio ** alpha);
 }
 

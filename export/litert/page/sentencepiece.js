@@ -4,14 +4,9 @@
  * holds. The ids are those of the sentencepiece library.
  */
 
-const NORMAL = 1,
-  UNKNOWN = 2,
-  CONTROL = 3,
-  USER_DEFINED = 4,
-  UNUSED = 5,
-  BYTE = 6;
-const UNIGRAM = 1,
-  BPE = 2;
+// Types of a piece, and of a model.
+const [NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE] = [1, 2, 3, 4, 5, 6];
+const [UNIGRAM, BPE] = [1, 2];
 const UNKNOWN_PENALTY = 10;
 const SPACE = "\u2581";
 const encoder = new TextEncoder();
@@ -75,24 +70,17 @@ export class SentencePiece {
     let trainer = {},
       normalizer = {};
     for (const [number, value] of fieldsOf(bytes)) {
+      if (number > 3) continue;
+      const fields = Object.fromEntries(fieldsOf(value));
       if (number === 1) {
-        const {
-          1: piece,
-          2: score = 0,
-          3: type = NORMAL,
-        } = Object.fromEntries(fieldsOf(value));
+        const { 1: piece, 2: score = 0, 3: type = NORMAL } = fields;
         this.pieces.push({ piece: decoder.decode(piece), score, type });
-      } else if (number === 2) {
-        trainer = Object.fromEntries(fieldsOf(value));
-      } else if (number === 3) {
-        normalizer = Object.fromEntries(fieldsOf(value));
-      }
+      } else if (number === 2) trainer = fields;
+      else normalizer = fields;
     }
     this.type = trainer[3] ?? UNIGRAM;
     if (![UNIGRAM, BPE].includes(this.type) || trainer[24]) {
-      throw new Error(
-        "A tokenizer must be a byte-pair encoding or a unigram model.",
-      );
+      throw new Error("A tokenizer must be a byte-pair encoding or a unigram model.");
     }
     this.unknownText = trainer[44] ? decoder.decode(trainer[44]) : " \u2047 ";
     this.addsPrefix = normalizer[3] ?? 1;
@@ -101,28 +89,20 @@ export class SentencePiece {
     this.readCharacterMap(normalizer[2]);
     this.ids = new Map();
     this.byteIds = [];
-    this.symbols = new Map();
+    this.symbols = [];
     this.longest = 0;
-    for (const [id, { piece, type }] of this.pieces.entries()) {
+    this.lowest = Infinity;
+    for (const [id, { piece, type, score }] of this.pieces.entries()) {
+      if (type === NORMAL) this.lowest = Math.min(this.lowest, score);
       if (type === UNKNOWN) this.unknown = id;
-      else if (type === BYTE)
-        this.byteIds[parseInt(piece.slice(3, 5), 16)] = id;
+      else if (type === BYTE) this.byteIds[parseInt(piece.slice(3, 5), 16)] = id;
       else if (type !== CONTROL) {
         this.ids.set(piece, id);
         this.longest = Math.max(this.longest, piece.length);
-        if (type === USER_DEFINED) {
-          const others = this.symbols.get(piece[0]) ?? [];
-          this.symbols.set(
-            piece[0],
-            [...others, piece].sort((a, b) => b.length - a.length),
-          );
-        }
+        if (type === USER_DEFINED) this.symbols.push(piece);
       }
     }
-    const scores = this.pieces
-      .filter(({ type }) => type === NORMAL)
-      .map(({ score }) => score);
-    this.lowest = scores.reduce((a, b) => Math.min(a, b), Infinity);
+    this.symbols.sort((a, b) => b.length - a.length);
   }
 
   readCharacterMap(blob) {
@@ -152,8 +132,7 @@ export class SentencePiece {
 
   /** Returns the user-defined symbol that stands at a position, or "". */
   symbolAt(text, start) {
-    const symbols = this.symbols.get(text[start]) ?? [];
-    return symbols.find((symbol) => text.startsWith(symbol, start)) ?? "";
+    return this.symbols.find((symbol) => text.startsWith(symbol, start)) ?? "";
   }
 
   normalize(text) {
@@ -186,8 +165,7 @@ export class SentencePiece {
       }
     }
     if (this.removesSpaces)
-      while (result.endsWith(this.space))
-        result = result.slice(0, -this.space.length);
+      while (result.endsWith(this.space)) result = result.slice(0, -this.space.length);
     return result;
   }
 
@@ -197,52 +175,37 @@ export class SentencePiece {
     for (let i = 0; i < text.length;) {
       const symbol = this.symbolAt(text, i);
       const piece = symbol || String.fromCodePoint(text.codePointAt(i));
-      nodes.push({ piece, isFixed: Boolean(symbol), at: nodes.length });
+      nodes.push({ piece, isFixed: Boolean(symbol) });
       i += piece.length;
     }
     const halves = new Map();
-    const pairs = [];
-    const isBefore = (a, b) =>
-      a.score > b.score || (a.score === b.score && a.left.at < b.left.at);
-    const add = (left, right) => {
+    const joined = (i) => {
+      const [left, right] = [nodes[i], nodes[i + 1]];
       if (!left || !right || left.isFixed || right.isFixed) return;
-      const id = this.ids.get(left.piece + right.piece);
-      if (id === undefined) return;
-      const { piece, score, type } = this.pieces[id];
-      if (type === UNUSED) halves.set(piece, [left.piece, right.piece]);
-      pairs.push({ left, right, score, length: piece.length });
+      const found = this.pieces[this.ids.get(left.piece + right.piece)];
+      if (found?.type === UNUSED) halves.set(found.piece, [left.piece, right.piece]);
+      return found;
     };
-    nodes.forEach((node, i) => {
-      node.previous = nodes[i - 1];
-      node.next = nodes[i + 1];
-      add(node.previous, node);
-    });
-    while (pairs.length) {
-      let best = 0;
-      for (let i = 1; i < pairs.length; i++)
-        if (isBefore(pairs[i], pairs[best])) best = i;
-      const { left, right, length } = pairs[best];
-      pairs[best] = pairs[pairs.length - 1];
-      pairs.pop();
-      if (
-        !left.piece ||
-        !right.piece ||
-        left.piece.length + right.piece.length !== length
-      )
-        continue;
-      left.piece += right.piece;
-      right.piece = "";
-      left.next = right.next;
-      if (left.next) left.next.previous = left;
-      add(left.previous, left);
-      add(left, left.next);
+    // The piece that each node and the next one are, if they are one.
+    const pairs = nodes.map((_, i) => joined(i));
+    for (;;) {
+      let best;
+      pairs.forEach((pair, i) => {
+        if (pair && !(pair.score <= pairs[best]?.score)) best = i;
+      });
+      if (best === undefined) break;
+      nodes[best].piece = pairs[best].piece;
+      nodes.splice(best + 1, 1);
+      pairs.splice(best + 1, 1);
+      if (best) pairs[best - 1] = joined(best - 1);
+      pairs[best] = joined(best);
     }
     const split = (piece) => {
       const id = this.ids.get(piece);
       if (this.pieces[id]?.type !== UNUSED) return [[piece, id]];
       return halves.get(piece)?.flatMap(split) ?? [[piece, undefined]];
     };
-    return nodes.flatMap(({ piece }) => (piece ? split(piece) : []));
+    return nodes.flatMap(({ piece }) => split(piece));
   }
 
   /** Finds the pieces whose scores have the highest sum (Viterbi). */
@@ -276,11 +239,7 @@ export class SentencePiece {
         isKnown ||= end === start + width;
       }
       if (!isKnown) {
-        update(
-          start,
-          start + width,
-          Math.fround(this.lowest - UNKNOWN_PENALTY),
-        );
+        update(start, start + width, Math.fround(this.lowest - UNKNOWN_PENALTY));
       }
       start += width;
     }

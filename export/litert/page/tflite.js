@@ -1,15 +1,11 @@
 /** Reads as much of a .tflite file (a FlatBuffer) as its shapes need. */
 
 // Indices of the fields of the tables, in TensorFlow's schema.fbs.
-const MODEL_SUBGRAPHS = 2,
-  MODEL_SIGNATURES = 7;
+const [MODEL_SUBGRAPHS, MODEL_SIGNATURES] = [2, 7];
 const SUBGRAPH_TENSORS = 0;
-const TENSOR_SHAPE = 0,
-  TENSOR_SHAPE_SIGNATURE = 7;
-const SIGNATURE_INPUTS = 0,
-  SIGNATURE_OUTPUTS = 1;
-const ENTRY_NAME = 0,
-  ENTRY_INDEX = 1;
+const [TENSOR_SHAPE, TENSOR_SHAPE_SIGNATURE] = [0, 7];
+const [SIGNATURE_INPUTS, SIGNATURE_OUTPUTS] = [0, 1];
+const [ENTRY_NAME, ENTRY_INDEX] = [0, 1];
 
 /** Returns a copy of a graph whose inputs and outputs have these sizes.
  *
@@ -60,10 +56,7 @@ export function withSizes(file, inputs, outputs) {
   for (const [index, tensor] of tables(subgraph, SUBGRAPH_TENSORS).entries()) {
     const shape = elements(tensor, TENSOR_SHAPE),
       left = [...(sizesOf.get(index) ?? [])];
-    for (const [axis, at] of elements(
-      tensor,
-      TENSOR_SHAPE_SIGNATURE,
-    ).entries()) {
+    for (const [axis, at] of elements(tensor, TENSOR_SHAPE_SIGNATURE).entries()) {
       if (view.getInt32(at, true) >= 0) continue;
       // LiteRT computes the sizes of the other tensors; some operations look
       // only whether they are dynamic.

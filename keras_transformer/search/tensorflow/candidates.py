@@ -4,11 +4,9 @@ Axes: `B` sentences, `K` beams, `C` candidates, `M` offers of a beam, `V`
 vocabulary, `L` the longest limit.
 """
 
-from typing import NamedTuple
-
 import tensorflow as tf
 
-from keras_transformer.search.constraints import apply_constraints
+from keras_transformer.search.beam_search import BeamState, Candidates, mask_forbidden
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.sampling import sample_tokens
 
@@ -17,44 +15,38 @@ TOP_K_BLOCK_SIZE = 32  # Logits of a block; blocks are ranked by their maxima.
 MAX_SKIPPED_IDS = 8
 
 
-class Candidates(NamedTuple):
-    """The best continuations of all beams of a sentence, best first."""
-
-    parents: tf.Tensor  # (B, C) int32, the beam that each continues
-    ids: tf.Tensor  # (B, C) int32, its last token
-    log_probabilities: tf.Tensor  # (B, C) float32, of the whole of it
-    truncated: tf.Tensor  # (B, C) bool, ended though it had a better choice
-
-
-def rank_candidates(logits, active, index, step_tensors, options, count):
-    """Finds the `count` best continuations of the active hypotheses.
+def find_continuations(logits, active, index, step_tensors, options, count):
+    """Returns the `Candidates`: the `count` best continuations of all beams.
 
     Each beam contributes its `count` best continuations, and as many more as
     there are forbidden ids. `K + 1` would suffice for the active hypotheses;
     but the rank of the finished ones is known only with all others.
     """
     logits = tf.cast(logits, tf.float32)
-    allowed, num_forbidden = mask_forbidden(
-        logits, active, index, step_tensors, options
-    )
-    if step_tensors.sampling:
-        values, ids = sample_tokens(allowed, index, step_tensors.sampling)
+    allowed, skipped = logits, options.never_chosen
+    sampling, constraints = step_tensors.sampling, step_tensors.constraints
+    if sampling or constraints or len(skipped) > MAX_SKIPPED_IDS:
+        beams = BeamState(index, *active, finished=(), model_state=())
+        shape = [-1, options.beam_size, logits.shape[1]]
+        allowed = mask_forbidden(tf.reshape(logits, shape), beams, constraints, options)
+        allowed, skipped = tf.reshape(allowed, tf.shape(logits)), ()
+    if sampling:
+        values, ids = sample_tokens(allowed, index, sampling)
     else:
-        values, ids = blockwise_top_k(allowed, count + num_forbidden)  # (B * K, M)
+        values, ids = blockwise_top_k(allowed, count + len(skipped))  # (B * K, M)
     # The normalizer includes forbidden tokens.
-    top = values if allowed is logits else logits
-    best = tf.reduce_max(top, axis=1, keepdims=True)
+    best = tf.reduce_max(values if allowed is logits else logits, axis=1, keepdims=True)
     normalizer = best + tf.math.log(
         tf.reduce_sum(tf.exp(logits - best), axis=1, keepdims=True)
     )
     forced = tf.gather(step_tensors.forced_ids, index)  # (B * K, 1)
     forced_logits = tf.gather(logits, forced, batch_dims=1)
-    if num_forbidden:
-        never = tf.constant(options.never_chosen, tf.int32)
-        forbidden = tf.reduce_any(tf.expand_dims(ids, 2) == never, axis=2)
-        values = tf.where(forbidden, IMPOSSIBLE, values)
+    if skipped:
+        never = tf.constant(skipped, tf.int32)
+        is_skipped = tf.reduce_any(tf.expand_dims(ids, 2) == never, axis=2)
+        values = tf.where(is_skipped, IMPOSSIBLE, values)
     # At the limit, where the end is forced: is there a better choice?
-    if step_tensors.sampling:
+    if sampling:
         truncated = ids != options.eos_id
     else:
         truncated = forced_logits < tf.reduce_max(values, axis=1, keepdims=True)
@@ -70,53 +62,23 @@ def rank_candidates(logits, active, index, step_tensors, options, count):
     parents = best // offered
     truncated = tf.reshape(truncated, [-1, options.beam_size])
     truncated &= tf.gather(step_tensors.at_limit, index)  # (B, K)
-    truncated = tf.gather(truncated, parents, batch_dims=1)
+    last_ids = tf.gather(tf.reshape(ids, shape), best, batch_dims=1)
+    before = tf.gather(active.ids, parents, batch_dims=1)  # (B, C, L)
+    is_new = tf.range(tf.shape(before)[2]) == index
     return Candidates(
-        parents,
-        tf.gather(tf.reshape(ids, shape), best, batch_dims=1),
+        tf.where(is_new, tf.expand_dims(last_ids, 2), before),
+        last_ids,
         totals,
-        truncated,
+        parents,
+        tf.gather(truncated, parents, batch_dims=1),
     )
-
-
-def mask_forbidden(logits, active, index, step_tensors, options):
-    """Sets the logits of tokens that are not allowed to -inf.
-
-    Returns:
-        Logits `(B * K, V)`, and an int: the number of forbidden ids that are
-        not masked, as they are few; the caller must skip them.
-    """
-    num_forbidden = len(options.never_chosen)
-    if (
-        num_forbidden <= MAX_SKIPPED_IDS
-        and not step_tensors.constraints
-        and not step_tensors.sampling
-    ):
-        return logits, num_forbidden
-    allowed = logits + forbidden_bias(logits, options)
-    if step_tensors.constraints:
-        previous = tf.reshape(active.ids, [-1, tf.shape(active.ids)[2]])
-        allowed = apply_constraints(
-            allowed, step_tensors.constraints, previous, index, options
-        )
-    return allowed, 0
-
-
-def forbidden_bias(logits, options):
-    """Returns -inf where a token is forbidden, and 0 elsewhere, `(V,)`."""
-    ids = tf.constant(options.never_chosen, tf.int32)[:, None]
-    infinite = tf.fill([len(options.never_chosen)], IMPOSSIBLE)
-    return tf.scatter_nd(ids, infinite, tf.shape(logits)[1:])
 
 
 def blockwise_top_k(logits, count):
     """Finds the `count` largest of each row, or all; of equal ones, the first.
 
     They lie in the blocks with the largest maxima, and there are fewer blocks
-    than logits to rank.
-
-    Returns:
-        Their values and their indices, both `(rows, count)`.
+    than logits to rank. Returns their values and their indices.
     """
     width = logits.shape[1] or tf.shape(logits)[1]
     missing = -width % TOP_K_BLOCK_SIZE
@@ -132,10 +94,7 @@ def blockwise_top_k(logits, count):
     logits = tf.gather(blocks, block_indices, batch_dims=1)
     logits = tf.reshape(logits, [-1, few * TOP_K_BLOCK_SIZE])
     values, best = tf.math.top_k(logits, tf.minimum(count, few * TOP_K_BLOCK_SIZE))
-    ids = (
-        tf.gather(block_indices, best // TOP_K_BLOCK_SIZE, batch_dims=1)
-        * TOP_K_BLOCK_SIZE
-        + best % TOP_K_BLOCK_SIZE
-    )
+    block_indices = tf.gather(block_indices, best // TOP_K_BLOCK_SIZE, batch_dims=1)
+    ids = block_indices * TOP_K_BLOCK_SIZE + best % TOP_K_BLOCK_SIZE
     # Added ids are impossible, but no model has an embedding for them.
     return values, tf.minimum(ids, width - 1)

@@ -26,34 +26,30 @@ from keras_transformer.search.sampling import sampling_tensors, with_one_beam
 from keras_transformer.search.tensorflow.decoder_cache import make_cache
 from keras_transformer.search.tensorflow.graph_ensemble import GraphEnsemble
 from keras_transformer.search.tensorflow.layers import (
-    add_and_norm,
     additive_mask,
     attend,
     embed,
-    feed_forward,
-    finish_stack,
-    normalize_input,
+    encode_positions,
     project_keys_values,
+    run_decoder_step,
+    run_encoder,
 )
 from keras_transformer.search.tensorflow.search_loop import run_search_loop
 
 
-class SentenceState(NamedTuple):
-    """State of each sentence during the search."""
+class Memory(NamedTuple):
+    """What the decoder attends to of each sentence."""
 
-    cache: Any  # State of the `GraphAttentionCache` or `GraphRecurrentCache`.
-    memory_mask: tf.Tensor  # (B, 1, 1, 1, S), 0 where a token is
-    memory_keys: tf.Tensor  # (N, B, 1, H, S, d_k)
-    memory_values: tf.Tensor  # (N, B, 1, H, S, d_v)
+    mask: tf.Tensor  # (B, 1, 1, 1, S), 0 where a token is
+    keys: tf.Tensor  # (N, B, 1, H, S, d_k)
+    values: tf.Tensor  # (N, B, 1, H, S, d_v)
 
 
 class StepConstants(NamedTuple):
     """Tensors that do not change between steps."""
 
-    cache: Any  # Constants of the cache.
-    memory_mask: tf.Tensor  # (B, 1, 1, 1, S)
-    memory_keys: tf.Tensor  # (N, B, 1, H, S, d_k)
-    memory_values: tf.Tensor  # (N, B, 1, H, S, d_v)
+    cache: Any  # Constants of the `GraphAttentionCache` or `GraphRecurrentCache`.
+    memory: Memory
     positions: tf.Tensor  # (R, D), their encodings
 
 
@@ -68,24 +64,17 @@ def search_in_graph(
 ):
     """Like `search_translations`, in a TensorFlow graph, and faster.
 
+    The arguments are those of `search_translations`, but for these:
+
     Args:
         transformer: A built `Transformer`, or a list of several with one
             vocabulary: an ensemble, see `GraphEnsemble`.
-        source_ids: Int tensor `(B, S)`, padded with 0 at the end.
-        max_lengths: Int32 tensor `(B,)`, at least 1: the limit of each
-            translation, in tokens with EOS. Learned positions
-            limit it further.
         options: `SearchOptions`. `beam_size` and `num_hypotheses` may be int32
             scalar tensors.
-        prefix_ids: Int32 tensor `(B, P)`, padded.
         output_kernel: Float tensor or variable `(D, V)`, the matrix of the
-            logits, transposed. `None` means to transpose it here, once a call.
-            Of an ensemble, a list of them.
-        max_length: Int32 scalar tensor, the length of the returned ids, at
-            least the largest limit. `None` means the largest limit.
-
-    Returns:
-        `Hypotheses`.
+            logits, transposed; for an ensemble, a list of them. `None` means to
+            transpose it here, once a call.
+        max_length: Int32 scalar tensor, or `None`.
     """
     model = make_graph_model(transformer, source_ids, options.beam_size, output_kernel)
     limits = model.limit(max_lengths)
@@ -112,11 +101,8 @@ def sample_in_graph(
 ):
     """Samples a translation of each source like `sample`, in a graph.
 
-    Its arguments are those of `search_in_graph`, and `sampling`, a
-    `Sampling`. Beam size and number of hypotheses are always 1.
-
-    Returns:
-        `Hypotheses`, one for each source.
+    The arguments are those of `search_in_graph`, and a `Sampling`. Beam size and
+    number of hypotheses are always 1.
     """
     model = make_graph_model(transformer, source_ids, 1, output_kernel)
     limits = model.limit(max_lengths)
@@ -125,10 +111,7 @@ def sample_in_graph(
 
 
 def make_graph_model(transformer, source_ids, num_beams, output_kernel):
-    """Makes a `GraphTransformer`, or a `GraphEnsemble` of a list of models.
-
-    The arguments are those of `search_in_graph`.
-    """
+    """Makes a `GraphTransformer`, or a `GraphEnsemble` of a list of models."""
     if not isinstance(transformer, (list, tuple)):
         return GraphTransformer(transformer, source_ids, num_beams, output_kernel)
     kernels = output_kernel or [None] * len(transformer)
@@ -146,15 +129,7 @@ def is_supported(transformer):
 
 
 class GraphTransformer:
-    """A Transformer as a model of `run_search_loop`.
-
-    Args:
-        transformer: A built `Transformer`.
-        source_ids: Int32 tensor `(B, S)`, padded with 0 at the end.
-        num_beams: Int, or int32 scalar tensor, `K`.
-        output_kernel: Float tensor or variable `(D, V)`, the matrix of the
-            logits, transposed. `None` means to transpose it here.
-    """
+    """A Transformer as a model of `run_search_loop`; see `search_in_graph`."""
 
     def __init__(self, transformer, source_ids, num_beams, output_kernel):
         if not is_supported(transformer):
@@ -170,10 +145,7 @@ class GraphTransformer:
             )
         self._transformer = transformer
         self._layers = transformer.decoder.layers
-        # Finished sentences leave the batch, so its size is not static.
-        self._source_ids = tf.compat.v1.placeholder_with_default(
-            source_ids, [None, None]
-        )
+        self._source_ids = tf.convert_to_tensor(source_ids)
         self._num_beams = num_beams
         self._output_kernel = output_kernel
         self._cache = make_cache(self._layers, num_beams)
@@ -185,7 +157,7 @@ class GraphTransformer:
         return lengths
 
     def start(self):
-        """Runs the encoder and creates the caches: `SentenceState`."""
+        """Runs the encoder; returns the state of the cache and the `Memory`."""
         batch, length = tf.unstack(tf.shape(self._source_ids))
         mask = additive_mask(padding_mask(self._source_ids))[:, None, None, None]
         memory = self._encode(mask)  # (B * S, D)
@@ -194,86 +166,47 @@ class GraphTransformer:
             for layer in self._layers
         ]
         keys, values = (tf.stack(x)[:, :, None] for x in zip(*pairs, strict=True))
-        return SentenceState(self._cache.start(batch), mask, keys, values)
+        return self._cache.start(batch), Memory(mask, keys, values)
 
     def _encode(self, mask):
         """Returns the encoder's outputs, `(B * S, D)`."""
-        encoder = self._transformer.encoder
         length = tf.shape(self._source_ids)[1]
-        embedding = self._transformer.embedding_of_sources
-        x = embed(embedding, self._source_ids) + self._encodings(length)
-        x = tf.reshape(x, [-1, x.shape[-1]])
-        for layer in encoder.layers:
-            y = normalize_input(layer.attention_residual, x)
-            pair = [z[:, None] for z in project_keys_values(layer.attention, y, length)]
-            y = attend(layer.attention, y, length, *pair, mask)
-            x = add_and_norm(layer.attention_residual, x, y)
-            y = normalize_input(layer.feed_forward_residual, x)
-            y = feed_forward(layer.feed_forward, y)
-            x = add_and_norm(layer.feed_forward_residual, x, y)
-        return finish_stack(encoder, x)
+        x = embed(self._transformer.embedding_of_sources, self._source_ids)
+        x += encode_positions(self._transformer, length)
 
-    def _encodings(self, count):
-        """Returns the encodings of the first `count` positions."""
-        width = self._transformer.architecture.hidden_dim
-        x = self._transformer.position_encoding(tf.zeros([1, count, width]))
-        return tf.cast(x[0], tf.float32)
+        def self_attend(layer, x):
+            pair = [z[:, None] for z in project_keys_values(layer, x, length)]
+            return attend(layer, x, length, *pair, mask)
+
+        x = tf.reshape(x, [-1, x.shape[-1]])
+        return run_encoder(self._transformer.encoder, x, self_attend)
 
     def gather_sentences(self, state, rows, capacity):
-        """Selects sentences, and enlarges the caches for further steps.
-
-        Args:
-            state: `SentenceState`.
-            rows: Int32 tensor `(B,)`, indices of sentences in it.
-            capacity: Int32 scalar tensor, `R`, at least that of `state`.
-
-        Returns:
-            The caches that steps write into, and `StepConstants`.
-        """
-        buffers, indices = self._cache.gather_sentences(state.cache, rows, capacity)
-        return buffers, StepConstants(
-            indices,
-            tf.gather(state.memory_mask, rows),
-            tf.gather(state.memory_keys, rows, axis=1),
-            tf.gather(state.memory_values, rows, axis=1),
-            self._encodings(self.limit(capacity)),
+        """Selects sentences `(B,)`, and enlarges the caches for further steps."""
+        state, memory = state
+        buffers, indices = self._cache.gather_sentences(state, rows, capacity)
+        memory = Memory(
+            tf.gather(memory.mask, rows),
+            tf.gather(memory.keys, rows, axis=1),
+            tf.gather(memory.values, rows, axis=1),
         )
+        positions = encode_positions(self._transformer, self.limit(capacity))
+        return buffers, StepConstants(indices, memory, positions)
 
     def step(self, ids, index, buffers, constants):
-        """Decodes one position of each hypothesis.
-
-        Args:
-            ids: Int32 tensor `(B * K,)`, the tokens at the position.
-            index: Int32 scalar tensor, the position.
-            buffers: Result of `gather_sentences` or of the previous step.
-            constants: `StepConstants`.
-
-        Returns:
-            Logits `(B * K, V)`, and the buffers, with the position.
-        """
+        """Returns the logits after one position, and the buffers with it."""
         embedding = self._transformer.embedding
         x = embed(embedding, ids) + tf.gather(constants.positions, index)
         step = self._cache.step(index, buffers, constants.cache)
-        memory_keys = tf.unstack(constants.memory_keys, len(self._layers))
-        memory_values = tf.unstack(constants.memory_values, len(self._layers))
-        for i, layer in enumerate(self._layers):
-            y = normalize_input(layer.self_attention_residual, x)
-            y = step.self_attend(i, y)
-            x = add_and_norm(layer.self_attention_residual, x, y)
-            y = normalize_input(layer.memory_attention_residual, x)
-            y = attend(
-                layer.memory_attention,
-                y,
-                self._num_beams,
-                memory_keys[i],
-                memory_values[i],
-                constants.memory_mask,
-            )
-            x = add_and_norm(layer.memory_attention_residual, x, y)
-            y = normalize_input(layer.feed_forward_residual, x)
-            y = feed_forward(layer.feed_forward, y)
-            x = add_and_norm(layer.feed_forward_residual, x, y)
-        x = finish_stack(self._transformer.decoder, x)
+        mask, *pair = constants.memory
+        keys, values = (tf.unstack(x, len(self._layers)) for x in pair)
+
+        def attend_to_memory(i, x):
+            layer = self._layers[i].memory_attention
+            return attend(layer, x, self._num_beams, keys[i], values[i], mask)
+
+        decoder = self._transformer.decoder
+        x = run_decoder_step(decoder, x, step.self_attend, attend_to_memory)
         if self._transformer.overrides("compute_logits"):
             return self._transformer.compute_logits(x), step.buffers
         kernel = tf.convert_to_tensor(self._output_kernel)
@@ -285,20 +218,10 @@ class GraphTransformer:
         return logits, step.buffers
 
     def reorder_beams(self, buffers, parents, constants):
-        """Reorders the state so that each hypothesis continues its parent.
-
-        Args:
-            buffers: Result of the step.
-            parents: Int32 `(B, K)`, beams of the same sentence.
-            constants: `StepConstants`.
-        """
+        """Makes each hypothesis continue its parent, a beam of its sentence."""
         return self._cache.reorder_beams(buffers, parents, constants.cache)
 
     def store_sentences(self, buffers, constants):
-        """Returns the `SentenceState` that `gather_sentences` takes."""
-        return SentenceState(
-            self._cache.store_sentences(buffers, constants.cache),
-            constants.memory_mask,
-            constants.memory_keys,
-            constants.memory_values,
-        )
+        """Returns the state that `gather_sentences` takes."""
+        state = self._cache.store_sentences(buffers, constants.cache)
+        return state, constants.memory

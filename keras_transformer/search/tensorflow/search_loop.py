@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from keras_transformer.search.beam_search import forced_tokens, pad_missing
 from keras_transformer.search.constraints import constraint_tensors
 from keras_transformer.search.options import IMPOSSIBLE, length_penalty_of
 from keras_transformer.search.search_result import Hypotheses
-from keras_transformer.search.tensorflow.candidates import rank_candidates
+from keras_transformer.search.tensorflow.candidates import find_continuations
 
 STEPS_PER_ROUND = 16  # Steps of an inner loop.
 
@@ -51,8 +52,8 @@ class StepTensors(NamedTuple):
     at_limit: tf.Tensor  # (L, B, 1) bool, whether the next token is the last
     penalties: tf.Tensor  # (L, B, 1) float32, of what ends in the step
     best_penalties: tf.Tensor  # (L, B, 1) float32, the largest after it
-    constraints: Any  # Those of the sentences, with a row a hypothesis
-    sampling: Any  # The same
+    constraints: Any  # Those of `Sentences`, with a row a hypothesis
+    sampling: Any  # Those of `Sentences`
 
 
 class _Round(NamedTuple):
@@ -60,11 +61,11 @@ class _Round(NamedTuple):
 
     index: tf.Tensor  # () int32, the position of the tokens to come
     active: Active
-    finished: Hypotheses  # ids without EOS until `to_hypotheses`
+    finished: Hypotheses
     done: tf.Tensor  # (B, 1) bool
     sentences: Sentences
     model_state: Any
-    results: Hypotheses  # of the whole batch
+    results: Hypotheses  # Those of the whole batch
 
 
 class _Step(NamedTuple):
@@ -75,7 +76,7 @@ class _Step(NamedTuple):
     done: tf.Tensor  # (B, 1) bool
     active: Active
     finished: Hypotheses
-    buffers: Any  # of the model
+    buffers: Any  # What the model writes into
 
 
 def run_search_loop(model, options, max_lengths, prefix_ids=None, sampling=None):
@@ -121,7 +122,7 @@ def run_search_loop(model, options, max_lengths, prefix_ids=None, sampling=None)
         shape_invariants=(shapes_of(state)._replace(results=results),),
         parallel_iterations=1,
     )
-    return to_hypotheses(state.results, options)
+    return pad_missing(state.results, options)
 
 
 def _take_steps(model, options, state):
@@ -165,7 +166,7 @@ def _take_step(model, options, step_tensors, constants, step):
     logits, buffers = model.step(
         tf.reshape(step.active.last_ids, [-1]), step.index, step.buffers, constants
     )
-    candidates = rank_candidates(
+    candidates = find_continuations(
         logits, step.active, step.index, step_tensors, options, options.num_candidates
     )
     active, finished, chosen, done = update_hypotheses(
@@ -181,19 +182,12 @@ def describe_sentences(options, max_lengths, prefix_ids=None, sampling=None):
     """Returns the `Sentences` of a batch."""
     limits = tf.cast(max_lengths, tf.int32)
     batch, longest = tf.shape(limits)[0], longest_limit(limits)
-    forced_ids = tf.fill([batch, longest], options.padding_id)
-    if prefix_ids is not None:
-        forced_ids = tf.concat([tf.cast(prefix_ids, tf.int32), forced_ids], 1)[
-            :, :longest
-        ]
-    # At the limit, only EOS is allowed.
-    is_last = tf.range(longest) == limits[:, None] - 1
     alpha = tf.cast(options.length_penalty, tf.float32)
     return Sentences(
         tf.range(batch),
         limits,
         tf.broadcast_to(alpha, [batch]),
-        tf.where(is_last, options.eos_id, forced_ids),
+        forced_tokens(limits, prefix_ids, longest, options),
         constraint_tensors(options, limits),
         sampling or {},
     )
@@ -246,15 +240,15 @@ def update_hypotheses(candidates, active, finished, index, step_tensors, options
         each active one; and bool `(B, 1)`, which sentences are complete, as
         none of their hypotheses is active.
     """
-    # (B, C, L)
-    before = tf.gather(active.ids, candidates.parents, batch_dims=1)
-    ended = candidates.ids == options.eos_id
+    ended = candidates.last_ids == options.eos_id
     scores = candidates.log_probabilities / tf.gather(step_tensors.penalties, index)
     scores = tf.where(ended, scores, IMPOSSIBLE)
     lengths = tf.fill(tf.shape(ended), index + 1)
-    finished = _merge(
-        finished, Hypotheses(before, scores, lengths, candidates.truncated)
-    )
+    new = Hypotheses(candidates.ids, scores, lengths, candidates.truncated)
+    # The earlier of equal hypotheses is kept.
+    both = [tf.concat(pair, axis=1) for pair in zip(finished, new, strict=True)]
+    _, best = tf.math.top_k(both[1], tf.shape(finished.scores)[1])
+    finished = Hypotheses(*[tf.gather(x, best, batch_dims=1) for x in both])
     alive = tf.where(ended, IMPOSSIBLE, candidates.log_probabilities)
     alive, chosen = tf.math.top_k(alive, options.beam_size)
     best_possible_score = tf.reduce_max(alive, axis=1, keepdims=True)
@@ -262,36 +256,12 @@ def update_hypotheses(candidates, active, finished, index, step_tensors, options
     worst = tf.reduce_min(finished.scores, axis=1, keepdims=True)
     # On a tie, or with NaN, the earlier hypothesis is kept.
     done = ~(best_possible_score > worst)
-    ids = tf.gather(before, chosen, batch_dims=1)  # (B, K, L)
-    last_ids = tf.gather(candidates.ids, chosen, batch_dims=1)
-    is_new = tf.range(tf.shape(ids)[2]) == index
     active = Active(
-        tf.where(is_new, tf.expand_dims(last_ids, 2), ids),
-        last_ids,
+        tf.gather(candidates.ids, chosen, batch_dims=1),
+        tf.gather(candidates.last_ids, chosen, batch_dims=1),
         tf.where(done, IMPOSSIBLE, alive),
     )
     return active, finished, chosen, done
-
-
-def _merge(finished, ended):
-    """Keeps the best finished hypotheses; of equal ones, the earlier."""
-    both = [tf.concat(pair, axis=1) for pair in zip(finished, ended, strict=True)]
-    _, best = tf.math.top_k(both[1], tf.shape(finished.scores)[1])
-    return Hypotheses(*[tf.gather(x, best, batch_dims=1) for x in both])
-
-
-def to_hypotheses(finished, options):
-    """Returns `Hypotheses`, with padding only for missing ones."""
-    is_filled = finished.scores > IMPOSSIBLE
-    lengths = tf.where(is_filled, finished.lengths, 0)
-    left = lengths[:, :, None] - tf.range(tf.shape(finished.ids)[2])
-    ids = tf.where(left == 1, options.eos_id, finished.ids)
-    return Hypotheses(
-        tf.where(left > 0, ids, options.padding_id),
-        finished.scores,
-        lengths,
-        is_filled & finished.truncated,
-    )
 
 
 def longest_limit(max_lengths):
@@ -300,9 +270,13 @@ def longest_limit(max_lengths):
 
 
 def shapes_of(variables):
-    """Returns the shapes of a loop's variables, with an unknown first axis."""
+    """Returns the shapes of a loop's variables; in each, the last axis is known.
+
+    The others may change, as sentences leave the batch and caches grow.
+    """
 
     def shape_of(x):
-        return tf.TensorShape([None, *x.shape[1:]]) if x.shape.rank else x.shape
+        known = x.shape[-1:] if x.shape.rank > 1 else []
+        return tf.TensorShape([None] * (x.shape.rank - len(known)) + [*known])
 
     return tf.nest.map_structure(shape_of, variables)

@@ -21,19 +21,8 @@ from documents.markup.translate_markup import translate_markup
 from tests.helpers.known_alignment_translators import identity, letters, word_swap
 
 READMES = [
-    "attrs",
-    "fastapi",
-    "jax",
-    "keras",
-    "markdown-it-py",
-    "matplotlib",
-    "ml_dtypes",
-    "numpy",
-    "optree",
-    "pillow",
-    "requests",
-    "tqdm",
-    "uvicorn",
+    *("attrs", "fastapi", "jax", "keras", "markdown-it-py", "matplotlib", "ml_dtypes"),
+    *("numpy", "optree", "pillow", "requests", "tqdm", "uvicorn"),
 ]
 MODULES = ["argparse", "csv", "html.parser", "json", "textwrap"]
 STYLESHEETS = ["iso_dsdl_include", "iso_schematron_skeleton_for_xslt1"]

@@ -4,12 +4,14 @@ import collections
 import dataclasses
 import io
 import sys
+import types
 
 import numpy as np
 import pytest
 
 from command_line.errors import InvalidDocumentError
 from documents.character_encoding import decode, encode
+from documents.markup.tagged_sentences import split_in_half
 from documents.markup.translate_markup import (
     AlignmentRequest,
     TranslationRequest,
@@ -373,3 +375,21 @@ def test_a_long_part_that_stays_unchanged_is_written_once(part, blank):
             f"<p>SEE{blank}{blank}NOW, <b>PLEASE</b>.</p>"
         )
     assert max(map(len, requested)) < 1100
+
+
+@pytest.mark.parametrize(
+    ("text", "halves"),
+    [
+        ("abcdefghi, klm opqr stuvwxyz", ["abcdefghi,", "klm opqr stuvwxyz"]),
+        # Too far from the middle.
+        ("ab, cdef ghij klmn opqr stuv", ["ab, cdef ghij", "klmn opqr stuv"]),
+        ("abc", []),
+    ],
+)
+def test_the_end_of_a_clause_near_the_middle_halves_a_sentence(text, halves):
+    segment = types.SimpleNamespace(hidden=f"Ab. {text}")
+    sentence = types.SimpleNamespace(span=(4, 4 + len(text)), segment=segment)
+
+    found = [segment.hidden[slice(*span)] for span in split_in_half(sentence)]
+
+    assert found == halves

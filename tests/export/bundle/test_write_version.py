@@ -18,8 +18,8 @@ import keras_transformer
 from command_line.errors import UserError
 from export.bundle import file_layout
 from export.bundle.file_layout import SAVED_MODEL
+from export.bundle.model_loading import choose_samples, read_notes
 from export.bundle.sample_requests import write_samples
-from export.bundle.training_metadata import choose_samples, format_scores, read_notes
 from export.bundle.versions import find_versions, new_version
 from export.bundle.write_version import describe_bundle
 from export.model.search import SearchSettings
@@ -67,15 +67,13 @@ def test_the_bundle_knows_every_file(export_dir):
 
 def test_the_bundle_tells_where_the_model_comes_from(tmp_path):
     run = {"arguments": {"seed": 7}, "corpus": {}}
-    averaged = {"checkpoints": ["ckpt-5", "ckpt-9"], "moving_average": False}
+    averaged = {"checkpoints": ["ckpt-5", "ckpt-9"]}
     (tmp_path / "arguments.json").write_text(json.dumps(run))
     with zipfile.ZipFile(tmp_path / "model.keras", "w") as file:
         file.writestr("config.json", "{}")
         file.comment = json.dumps(averaged).encode()
     translator = types.SimpleNamespace(
-        settings=SearchSettings(length_penalty=1),
-        precision="bfloat16",
-        memory_bound=lambda rows: 2**30 + rows,
+        settings=SearchSettings(length_penalty=1), precision="bfloat16"
     )
     (tmp_path / "1" / "assets.extra").mkdir(parents=True)
 
@@ -86,7 +84,6 @@ def test_the_bundle_tells_where_the_model_comes_from(tmp_path):
     assert description["averaged"] == averaged
     assert description["settings"]["length_penalty"] == 1
     assert description["precision"] == "bfloat16"
-    assert description["memory_bound"] == {"rows": 1000, "bytes": 2**30 + 1000}
     assert description["files"] == {}
 
 
@@ -114,9 +111,6 @@ def test_samples_are_those_of_the_run(noted_run):
 
     assert choose_samples(notes, None) == SAMPLES[:5]
     assert choose_samples({}, None) == []
-    assert format_scores(notes["validation"]) == (
-        "on the validation set: loss 1.25, bleu 27.3, signature tok:13a"
-    )
 
 
 def test_notes_of_another_model_are_left_out(noted_run, tmp_path, capsys):

@@ -109,28 +109,27 @@ def test_a_decoder_with_a_recurrence_is_refused(tmp_path, refused):
     assert not (tmp_path / "export").exists()
 
 
-def test_a_custom_output_layer_is_refused(run_dir, tmp_path):
-    model = make_model()
-    custom = CustomOutputModel(330, model.architecture, 40)
-
-    with pytest.raises(UserError, match="compute_logits of CustomOutputModel"):
-        write(run_dir, tmp_path / "export", custom)
-    assert not (tmp_path / "export").exists()
-
-
-def test_refuses_weights_that_are_quantized(run_dir, tmp_path):
+def quantized_model():
     model = make_model()
     model.quantize("int8")
-
-    with pytest.raises(UserError, match="saved_model for a model that `quant"):
-        write(run_dir, tmp_path / "export", model)
+    return model
 
 
-def test_refuses_an_activation_that_it_lacks(run_dir, tmp_path):
-    model = make_model(activation="tanh")
-
-    with pytest.raises(UserError, match=r"be one of .*, swish .* Rec.*: tanh$"):
-        write(run_dir, tmp_path / "export", model)
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: CustomOutputModel(330, make_model().architecture, 40),
+            "compute_logits of CustomOutputModel",
+        ),
+        (quantized_model, "saved_model for a model that `quant"),
+        (lambda: make_model(activation="tanh"), r"be one of .*, swish .* Rec.*: tanh$"),
+    ],
+)
+def test_refuses_models_that_it_lacks(run_dir, tmp_path, make, message):
+    with pytest.raises(UserError, match=message):
+        write(run_dir, tmp_path / "export", make())
+    assert not (tmp_path / "export").exists()
 
 
 def test_greedy_search_equals_the_savedmodel(run_dir, tmp_path, servable):

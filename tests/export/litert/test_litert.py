@@ -395,9 +395,9 @@ def test_options_out_of_range_are_refused(translator):
     with pytest.raises(ValueError, match=r"beam_size, .* Received: beams"):
         translator.translate(SENTENCES, beams=4)
     for option, low in [("temperature", 0), ("top_k", -1), ("top_p", 0)]:
-        with pytest.raises(ValueError, match=f"`{option}` .* Received: {low}"):
+        with pytest.raises(ValueError, match=f"`{option}` .*{option}={low}"):
             translator.sample(SENTENCES[:1], [0], **{option: low})
-    with pytest.raises(ValueError, match=r"`top_p` .* Received: 1.5"):
+    with pytest.raises(ValueError, match=r"`top_p` .*top_p=1.5"):
         translator.sample(SENTENCES[:1], [0], top_p=1.5)
     for call in (
         lambda: translator.translate_nbest(SENTENCES[:2], 1, ["a"]),

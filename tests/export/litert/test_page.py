@@ -147,42 +147,21 @@ def test_a_user_translates_lines_and_no_other_server_is_asked(opened):
     assert not [one for one in page.complaints if "exceptionDetails" in one]
 
 
-def test_refuses_what_is_no_export_for_litert(refused, tmp_path):
-    line = refused(
-        page_command,
-        *("--export-dir", tmp_path, "--page-dir", tmp_path / "page"),
-        *("--npm-dir", tmp_path),
-    )
-    assert "that `python -m export --format litert` wrote" in line
+def test_refuses_in_one_line(refused, tmp_path):
+    def refusal(page_dir):
+        options = ("--export-dir", tmp_path, "--page-dir", page_dir)
+        return refused(page_command, *options, "--npm-dir", tmp_path)
 
-
-def test_refuses_another_version_of_litert_js(tmp_path, refused):
+    new = tmp_path / "page"
+    assert "that `python -m export --format litert` wrote" in refusal(new)
     (tmp_path / "1").mkdir()
     (tmp_path / "1/step.tflite").touch()
-    options = (
-        *("--export-dir", tmp_path, "--page-dir", tmp_path / "page"),
-        *("--npm-dir", tmp_path),
-    )
-    missing = refused(page_command, *options)
+    command = f"`npm install --prefix {tmp_path} @litertjs/core@2.5.3` ran"
+    assert f"{command}. Received: no such package" in refusal(new)
     package = tmp_path / "node_modules/@litertjs/core/package.json"
     package.parent.mkdir(parents=True)
     package.write_text('{"version": "2.5.2"}')
-    other = refused(page_command, *options)
-
-    command = f"`npm install --prefix {tmp_path} @litertjs/core@2.5.3` ran"
-    assert f"{command}. Received: no such package" in missing
-    assert f"{command}. Received: 2.5.2" in other
-
-
-def test_refuses_a_folder_that_exists(tmp_path, refused):
-    (tmp_path / "1").mkdir()
-    (tmp_path / "1/step.tflite").touch()
-    package = tmp_path / "node_modules/@litertjs/core/package.json"
-    package.parent.mkdir(parents=True)
+    assert f"{command}. Received: 2.5.2" in refusal(new)
     package.write_text('{"version": "2.5.3"}')
-    line = refused(
-        page_command,
-        *("--export-dir", tmp_path, "--page-dir", tmp_path),
-        *("--npm-dir", tmp_path),
-    )
+    line = refusal(tmp_path)
     assert f"--page-dir must be a new folder. Received: {tmp_path}" in line

@@ -11,15 +11,13 @@ import tensorflow as tf
 
 from command_line.errors import UserError
 from export.__main__ import choose_signatures, main
-from export.bundle.graph_inspection import (
-    functions_in,
-    read_meta_graph,
-    served_signatures,
-)
-from export.bundle.model_loading import load_run, read_run
+from export.bundle.graph_inspection import read_meta_graph, served_signatures
+from export.bundle.model_loading import load_run, read_run, with_dtype
 from export.model.search import SearchSettings
 from export.model.translator import DEFAULT_SIGNATURES, INPUTS, Translator
 from keras_transformer import Architecture, SubwordTokenizer, Transformer
+from tests.helpers.ctranslate2_models import make_model
+from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.python_subprocess import run_python
 from tests.helpers.signature_requests import ask
@@ -140,6 +138,17 @@ def test_bfloat16_halves_the_weights(run_dir):
     assert {weight.dtype for weight in half.weights} == {"bfloat16"}
 
 
+def test_another_precision_keeps_the_class():
+    model = CustomOutputModel(30, make_model(num_layers=1).architecture, 9)
+    model.build()
+
+    found = with_dtype(model, "bfloat16")
+
+    assert type(found) is CustomOutputModel
+    assert found.embedding.embeddings.dtype == "bfloat16"
+    np.testing.assert_array_equal(found.head.kernel, model.head.kernel)
+
+
 def test_refuses_another_kind_of_model(run_dir, tmp_path):
     shutil.copytree(run_dir, tmp_path / "run")
     model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
@@ -187,7 +196,7 @@ def test_what_is_not_chosen_is_not_traced(run_dir, tmp_path):
 
     meta_graph = read_meta_graph(tmp_path / "x" / "1")
     assert set(served_signatures(meta_graph)) == {"serving_default", "align"}
-    names = {f.signature.name for f in functions_in(meta_graph)}
+    names = {f.signature.name for f in meta_graph.graph_def.library.function}
     for name in ("greedy", "nbest", "options", "ids", "score_", "explain"):
         assert not [n for n in names if f"inference_{name}" in n.lower()]
         assert not [n for n in names if f"_translate_{name}" in n]

@@ -12,7 +12,7 @@ from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.presets import PRESETS
 from keras_transformer.search.tree_constraint import TAG
 from text_processing.tree_repair import repair_tree
-from train.data.tree_pairs import TreePairs
+from train.data.corpus import TreePairs
 from train.data.vocabulary import learn_vocabulary
 
 TREES = """\

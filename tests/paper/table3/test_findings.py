@@ -8,7 +8,7 @@ import sacrebleu
 
 from keras_transformer import PRESETS
 from paper.table3 import findings
-from paper.table3.report import format_table, make_table
+from paper.table3.report import format_report, make_table
 from paper.table3.results import PAPER
 
 LINES = [
@@ -178,7 +178,7 @@ def test_the_margin_comes_from_the_runs_of_base():
     margin = 2.776 * deviation * math.sqrt(6 / 5)
     assert report["margins"]["bleu"] == pytest.approx(margin)
     assert report["margins"]["log_perplexity"] == pytest.approx(0.04 * margin)
-    assert f"within {margin:.2f} BLEU" in format_table(report)
+    assert f"within {margin:.2f} BLEU" in format_report(report)
 
 
 def test_a_finding_without_its_row_is_not_told():
@@ -191,4 +191,4 @@ def test_a_finding_without_its_row_is_not_told():
     assert learned["in_ours"] == "no row of it is there"
     assert told["bigger is better", "perplexity"]["in_ours"] == "holds"
     assert report["missing"] == ["c-n8", "e-learned"]
-    assert "Not there yet: c-n8, e-learned." in format_table(report)
+    assert "Not there yet: c-n8, e-learned." in format_report(report)

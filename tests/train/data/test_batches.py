@@ -11,15 +11,14 @@ import tensorflow as tf
 from hypothesis import given, settings, strategies as st
 
 from tests.helpers.small_models import make_ids
-from train.data.batch_plan import BatchPlan
+from train.data.batch_plan import BatchPlan, choose_pairs, count_chosen
 from train.data.batches import make_dataset, make_replica_batch
 from train.data.bucketing import (
     choose_boundaries,
     choose_row_multiple,
     count_micro_batches,
 )
-from train.data.mixture import choose_pairs, count_chosen
-from train.data.vocabulary import EncodedPairs, Ids
+from train.data.encoded_pairs import EncodedPairs, Ids
 
 
 def make_pairs(count=300, seed=0):

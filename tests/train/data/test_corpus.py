@@ -3,18 +3,23 @@
 import gzip
 import os
 import pathlib
+import re
 import tempfile
 from unittest import mock
 
 import pytest
+import sentencepiece
 from hypothesis import given, settings, strategies as st
 
 from command_line import text_files
 from command_line.errors import UserError
-from train.data import corpus, encoded_corpus
-from train.data.corpus import FilePairs, Pairs
+from keras_transformer import SubwordTokenizer
+from text_processing.tree_repair import repair_tree
+from text_processing.trees import Tree
+from train.data import encoded_corpus
+from train.data.corpus import FilePairs, Pairs, TreePairs
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data.tree_pairs import TreePairs
+from train.data.vocabulary import learn_vocabulary
 
 
 @pytest.fixture
@@ -110,8 +115,10 @@ def test_refuses_a_pipe_as_a_corpus(tmp_path):
 
 
 def test_refuses_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(UserError, match="no such file: .*missing"):
-        len(FilePairs(tmp_path / "missing", tmp_path / "missing"))
+    path = tmp_path / "missing"
+    for pairs in (FilePairs(path, path), TreePairs(path)):
+        with pytest.raises(UserError, match="no such file: .*missing"):
+            len(pairs)
 
 
 @settings(max_examples=200, deadline=None)
@@ -127,7 +134,6 @@ def test_lines_and_digest_do_not_hang_on_chunks(text, chunk, packed):
 
             assert list(pairs) == list(zip(lines, lines, strict=True))
             assert len(pairs) == len(lines)
-            # The digests of earlier versions.
             assert pairs.digest() == Pairs(lines, lines).digest()
 
 
@@ -145,35 +151,31 @@ def test_a_corpus_is_scanned_again_only_when_its_files_change(
 ):
     paths = files(b"a\nb\n", b"c\nd\n")
     reads = []
-    read_text = corpus.read_normalized_chunks
+    iterate = FilePairs.__iter__
     monkeypatch.setattr(
-        corpus,
-        "read_normalized_chunks",
-        lambda path: reads.append(path) or read_text(path),
+        FilePairs, "__iter__", lambda pairs: reads.append(pairs) or iterate(pairs)
     )
 
     def scan():
+        reads.clear()
         pairs = DigestCachedCorpus(FilePairs(*paths), list(paths), tmp_path / "cache")
         return len(pairs), pairs.digest(), len(reads)
 
-    first = scan()
-    assert first == (2, FilePairs(*paths).digest(), 2)
-    reads.clear()
-    assert scan() == (*first[:2], 0)
+    first = FilePairs(*paths).digest()
+    assert scan() == (2, first, 1)
+    assert scan() == (2, first, 0)
     files(b"a\nx\n", b"c\nd\n")
     os.utime(paths[0], ns=(0, 1))
-    count, digest, _ = scan()
-    assert (count, len(reads)) == (2, 2)
-    assert digest == FilePairs(*paths).digest() != first[1]
+    digest = FilePairs(*paths).digest()
+    assert scan() == (2, digest, 1)
+    assert digest != first
     (scans,) = {path.parent for path in tmp_path.rglob("*.scan")}
     for path in scans.iterdir():
         path.write_text("[")
-    reads.clear()
-    assert scan() == (2, digest, 2)
+    assert scan() == (2, digest, 1)
     # Another version may make other text of the same files.
     monkeypatch.setattr(encoded_corpus, "FORMAT", encoded_corpus.FORMAT + 1)
-    reads.clear()
-    assert scan() == (2, digest, 2)
+    assert scan() == (2, digest, 1)
 
 
 def test_files_name_their_languages():
@@ -181,3 +183,99 @@ def test_files_name_their_languages():
 
     assert pairs.languages() == ("en", "ja")
     assert Pairs(["a"], ["b"]).languages() == ("", "")
+
+
+TEXT = """\
+(ROOT (S (NP-SBJ (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))
+(ROOT (S (NP (NNS Dogs)) (VP (VBP eat) (NP-2 (NN food)))))
+(ROOT (FRAG (NP (-LRB- -LRB-S) (NNP NPs) (-RRB- -RRB-)) (NN XX)))
+(ROOT (NP (-NONE- *)))
+"""
+BRACKETS = [" (FRAG", " (NP", " (S", " (VP", " )FRAG", " )NP", " )S", " )VP"]
+TAGS = ["-LRB-", "-RRB-", ".", "DT", "NN", "NNP", "NNS", "VBP", "VBZ"]
+SYMBOLS = BRACKETS + [f"/{tag}" for tag in TAGS]
+TREES = [
+    "(S (NP The/DT cat/NN )NP (VP sleeps/VBZ )VP ./. )S",
+    "(S (NP Dogs/NNS )NP (VP eat/VBP (NP food/NN )NP )VP )S",
+    "(FRAG (NP -LRB-S/-LRB- NPs/NNP -RRB-/-RRB- )NP XX/NN )FRAG",
+    "",
+]
+
+
+@pytest.fixture
+def treebank(tmp_path):
+    path = tmp_path / "trees"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.fixture
+def model_proto(treebank):
+    return learn_vocabulary(TreePairs(treebank), 310)
+
+
+def test_pairs_are_words_and_trees(treebank):
+    pairs = TreePairs(treebank)
+
+    assert [target for _, target in pairs] == TREES
+    assert [source for source, _ in pairs] == [
+        "The cat sleeps .", "Dogs eat food", "(S NPs ) XX", "",
+    ]  # fmt: skip
+    assert len(pairs) == 4
+    assert pairs.symbols() == SYMBOLS
+
+
+def test_the_digest_sees_what_is_trained_on(treebank):
+    digests = []
+    for old, new in (("-SBJ", ""), ("cat", "dog"), ("VP", "X"), ("\n", " ")):
+        treebank.write_text(TEXT.replace(old, new))
+        digests.append(TreePairs(treebank).digest())
+    treebank.write_text(TEXT)
+
+    assert digests[0] == digests[3] == TreePairs(treebank).digest()
+    assert len(set(digests)) == 3
+
+
+def test_a_symbol_of_a_tree_is_one_piece(treebank, model_proto):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model_proto)
+    tokenizer = SubwordTokenizer(model_proto)
+
+    for source, target in TreePairs(treebank):
+        pieces = processor.encode(target, out_type=str)
+        found = [p.replace("▁", " ") for p in pieces]
+        assert [p for p in found if p in SYMBOLS] == re.findall(
+            r" [()][^ /]+|/[^ /]+", f" {target}"
+        )
+        for text in (source, target):
+            ids = tokenizer.tokenize([text])
+            assert ids.to_list() == [processor.encode(text, add_eos=True)]
+            assert tokenizer.detokenize(ids).numpy() == [text.encode()]
+
+
+# Whatever looks like a symbol, or is a label that no tree of training has.
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(S", ")NP", "(Some cats )S.", "see(S )", "-LRB- XXL aXX -RRB-",
+        "(SBAR XX )SBAR", "( S )", "NN", "(S(NP", "NNX VB.Z . a.b",
+        "/NN cat/NN/X",
+    ],
+)  # fmt: skip
+def test_text_that_looks_like_brackets_comes_back(model_proto, text):
+    tokenizer = SubwordTokenizer(model_proto)
+
+    back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[0]
+
+    assert back.decode() == text
+
+
+def test_words_that_the_vocabulary_normalizes_come_back(model_proto):
+    words = ("\u00bd", "\uff08", "\u2474", "10\u00a0000", "\ufb01x", "e\u0301")
+    symbols = ("(NP", *["XX"] * len(words), ")NP")
+    tree = Tree(words, ("NN",) * len(words), symbols)
+    tokenizer = SubwordTokenizer(model_proto)
+
+    ids = tokenizer.tokenize([tree.linearize()])
+    written = tokenizer.detokenize(ids).numpy()[0].decode()
+
+    assert repair_tree(written, words) == (tree, frozenset())

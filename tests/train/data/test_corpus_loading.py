@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from command_line.errors import UserError
-from train.data import encoded_corpus
+from train.data import encoded_corpus, vocabulary
 from train.data.corpus import Mixture, Pairs
 from train.data.corpus_loading import read_mixture
-from train.data.encoded_corpus import cached_vocabulary, encode_corpus
+from train.data.encoded_corpus import encode_corpus
+from train.data.vocabulary import cached_vocabulary
 
 SMALL = Pairs(["A cat.", "Two cats.", "A dog."], ["Un gato.", "Dos.", "Perro."])
 LARGE = Pairs(["A house."] * 8, ["Una casa."] * 8)
@@ -48,13 +49,6 @@ def test_the_digest_sees_text_order_and_weight():
     assert len(digests) == 3
 
 
-def test_a_mixture_without_weights_has_the_digest_of_before():
-    mixture = Mixture([(SMALL, Fraction(1)), (LARGE, Fraction(1))])
-
-    # Its batches stay the same, so that a run can be resumed.
-    assert mixture.digest().startswith("a40c586c135c010a")
-
-
 def test_parts_are_encoded_once_whatever_their_weights(tmp_path, monkeypatch):
     corpus = Pairs(["A cat.", "", "Two cats.", "A dog."], ["x", "y", "z", "w"])
 
@@ -65,7 +59,7 @@ def test_parts_are_encoded_once_whatever_their_weights(tmp_path, monkeypatch):
         return encode_corpus(mixture, proto, 90, tmp_path)
 
     first = encode("3/2", "1/2")
-    monkeypatch.setattr(encoded_corpus, "learn_vocabulary", None)
+    monkeypatch.setattr(vocabulary, "learn_vocabulary", None)
     monkeypatch.setattr(encoded_corpus, "encode_into", None)
     second = encode("2", "1/3")
 

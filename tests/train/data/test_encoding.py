@@ -1,4 +1,4 @@
-"""Tests of `train.data.encoding`, `.encoded_corpus` and `.text_figures`."""
+"""Tests of `train.data.encoding`, `.encoded_corpus` and `.corpus_statistics`."""
 
 import multiprocessing
 import os
@@ -10,16 +10,23 @@ import pytest
 
 from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
-from train.data import encoded_corpus, encoding
+from train.data import encoded_corpus, encoding, vocabulary
 from train.data.corpus import Pairs
-from train.data.corpus_statistics import count_duplicates, count_overlap, hash_lines
-from train.data.encoded_corpus import (
+from train.data.corpus_statistics import (
+    count_overlap,
+    find_repeats,
+    hash_lines,
+    hash_pairs,
+)
+from train.data.encoded_corpus import encode_corpus, encoded_key
+from train.data.encoded_pairs import Ids
+from train.data.pair_filters import PairFilters, PairSelector
+from train.data.vocabulary import (
+    TRAINING,
     cached_vocabulary,
-    encode_corpus,
-    encoded_key,
+    learn_vocabulary,
     vocabulary_key,
 )
-from train.data.vocabulary import TRAINING, learn_vocabulary
 
 SOURCES = ["A red house.", "Two red cats sleep.", "The cat sees the house."]
 TARGETS = ["Una casa roja.", "Dos gatos rojos duermen.", "El gato ve la casa."]
@@ -32,6 +39,19 @@ forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.fixture(scope="module")
 def model_proto():
     return learn_vocabulary(PAIRS, 320)
+
+
+def test_pads_and_takes_sequences():
+    rows = [[5, 6, 1], [7, 1], [8, 9, 10, 1]]
+    ids = Ids(np.concatenate(rows), np.array([0, 3, 5, 9]))
+
+    padded = ids.pad(np.array([2, 0]), 5)
+    taken = ids.take(np.array([2, 0]))
+
+    assert padded.tolist() == [[8, 9, 10, 1, 0], [5, 6, 1, 0, 0]]
+    assert padded.dtype == np.int32
+    assert taken.flat.tolist() == [8, 9, 10, 1, 5, 6, 1]
+    assert taken.lengths.tolist() == [4, 3]
 
 
 def rows(ids):
@@ -67,7 +87,8 @@ def test_order_does_not_hang_on_blocks_and_threads(model_proto, tmp_path, monkey
 
 
 def test_a_large_vocabulary_takes_four_bytes_an_id(model_proto):
-    encoder = encoding.PairEncoder((model_proto, model_proto), 90, 1)
+    selector = PairSelector(PairFilters(), PAIRS)
+    encoder = encoding.PairEncoder((model_proto, model_proto), 90, 1, selector)
 
     assert encoder.dtype == np.uint16
     assert encoding.smallest_dtype(65_537) == np.uint32
@@ -140,52 +161,42 @@ def test_a_second_run_encodes_nothing(model_proto, tmp_path, monkeypatch):
 
 def test_a_vocabulary_is_learnt_once(tmp_path, monkeypatch):
     first = cached_vocabulary(PAIRS, 320, tmp_path)
-    monkeypatch.setattr(encoded_corpus, "learn_vocabulary", None)
+    monkeypatch.setattr(vocabulary, "learn_vocabulary", None)
 
     assert cached_vocabulary(PAIRS, 320, tmp_path) == first
 
 
-def vocabulary_keys():
-    return {
-        vocabulary_key(PAIRS, 320),
-        vocabulary_key(PAIRS, 321),
-        vocabulary_key(Pairs(TARGETS, SOURCES), 320),
-    }
-
-
-def encoded_keys():
-    return {
-        encoded_key(PAIRS, b"model", 90),
-        encoded_key(PAIRS, b"model", 91),
-        encoded_key(PAIRS, b"other", 90),
-        encoded_key(Pairs(TARGETS, SOURCES), b"model", 90),
-    }
+def keys_of_caches():
+    """Names of three vocabularies, and of four encoded corpora."""
+    protos, other = (b"model", b"other"), Pairs(TARGETS, SOURCES)
+    vocabularies = [(PAIRS, 320), (PAIRS, 321), (other, 320)]
+    corpora = [(PAIRS, protos, 90), (PAIRS, protos, 91), (other, protos, 90)]
+    corpora.append((PAIRS, protos[::-1], 90))
+    return (
+        {vocabulary_key(*arguments) for arguments in vocabularies},
+        {encoded_key(*arguments) for arguments in corpora},
+    )
 
 
 @pytest.mark.parametrize(
-    ("keys", "name", "value"),
+    ("name", "value", "kinds"),
     [
-        *(
-            (keys, name, "0")
-            for keys in (vocabulary_keys, encoded_keys)
-            for name in (
-                "encoded_corpus.FORMAT",
-                "encoded_corpus.sentencepiece.__version__",
-            )
-        ),
-        (encoded_keys, "encoding.ROUND_TRIPS", 7),
-        (vocabulary_keys, "vocabulary.SAMPLE", 7),
-        *(
-            (vocabulary_keys, "vocabulary.TRAINING", {**TRAINING, name: 7})
-            for name in [*TRAINING, "new"]
-        ),
+        ("encoded_corpus.FORMAT", 0, (0, 1)),
+        ("encoded_corpus.sentencepiece.__version__", "0", (0, 1)),
+        ("encoding.ROUND_TRIPS", 7, (1,)),
+        ("vocabulary.SAMPLE", 7, (0,)),
+        ("vocabulary.TRAINING", {**TRAINING, "character_coverage": 1.0}, (0,)),
+        ("vocabulary.TRAINING", {**TRAINING, "new": 7}, (0,)),
     ],
 )
-def test_what_is_kept_is_named_after_all_it_comes_from(monkeypatch, keys, name, value):
-    before = keys()
+def test_what_is_kept_is_named_after_all_it_comes_from(monkeypatch, name, value, kinds):
+    before = keys_of_caches()
+    assert [len(keys) for keys in before] == [3, 4]
     monkeypatch.setattr(f"train.data.{name}", value)
+    after = keys_of_caches()
 
-    assert len(before | keys()) == 2 * len(keys())
+    for kind in kinds:
+        assert not before[kind] & after[kind]
 
 
 @pytest.mark.parametrize("name", ["target.ids", "source.offsets", "encoded.json"])
@@ -205,11 +216,11 @@ def encode_slowly(proto, folder, at):
     """Encodes in a process of its own that kills itself at block `at`."""
     encode = encoding.PairEncoder.__call__
 
-    def die(encoder, block, links):
-        if block[0][0] >= at:
+    def die(encoder, first, *arguments):
+        if first >= at:
             time.sleep(0.05)  # Blocks before this one are on disk.
             os.kill(os.getpid(), signal.SIGKILL)
-        return encode(encoder, block, links)
+        return encode(encoder, first, *arguments)
 
     encoding.BLOCK = 1
     encoding.PairEncoder.__call__ = die
@@ -266,7 +277,8 @@ def test_counts_duplicates_and_overlap_by_parts(monkeypatch):
     other = random.integers(0, 60, (30, 2))
     validation = np.stack([hash_lines(map(str, side)) for side in other.T], axis=1)
 
-    assert count_duplicates(hashes, part=100) == 500 - len(pairs)
+    repeats = find_repeats(hash_pairs(hashes), part=100)
+    assert repeats.sum() == 500 - len(pairs)
     assert count_overlap([hashes[:200], hashes[200:]], validation) == {
         "sources": int(np.isin(other[:, 0], sides[:, 0]).sum()),
         "pairs": sum(tuple(pair) in pairs for pair in other.tolist()),

@@ -1,25 +1,209 @@
-"""Tests of `train.data.vocabulary`."""
+"""Tests of `train.data.vocabulary` and `.tokenizer_file`."""
 
-import numpy as np
+import io
+import pathlib
+
 import pytest
+import sentencepiece
 
 from command_line.errors import UserError
-from train.data.corpus import Pairs
-from train.data.vocabulary import Ids, learn_vocabulary, sample_text, take
+from keras_transformer import SubwordTokenizer
+from text_processing.placeholders import PLACEHOLDERS
+from train.data.corpus import Pairs, demo_pairs
+from train.data.tokenizer_file import read_tokenizer
+from train.data.vocabulary import (
+    VocabularyOptions,
+    check_placeholders,
+    check_vocabulary,
+    learn_vocabulary,
+    make_vocabulary,
+    sample_text,
+)
 
-PAIRS = Pairs(
+FEW = Pairs(
     ["A red house.", "Two red cats sleep.", "The cat sees the house."] * 5,
     ["Una casa roja.", "Dos gatos rojos duermen.", "El gato ve la casa."] * 5,
 )
+PAIRS = demo_pairs("validation")
+LINES = [*PAIRS.sources, *PAIRS.targets]
+SPECIAL = ["<pad>", "</s>", "<unk>", "<s>"]
+# Ids that the library gives by default, those of Marian, and ours.
+THEIRS = [
+    {},
+    {"eos_id": 0, "unk_id": 1, "bos_id": -1},
+    {"bos_piece": "[BOS]", "pad_id": 5, "pad_piece": "[PAD]", "eos_id": -1},
+]
+OURS = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": 3}
+
+
+def write_model(folder, kind="bpe", **options):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES),
+        model_writer=model,
+        vocab_size=400 if kind in ("bpe", "unigram") else 60,
+        model_type=kind,
+        minloglevel=2,
+        **options,
+    )
+    path = folder / "their.model"
+    path.write_bytes(model.getvalue())
+    return path
+
+
+def processor(proto):
+    return sentencepiece.SentencePieceProcessor(model_proto=proto)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_a_model_from_elsewhere_splits_text_as_before(tmp_path, kind, theirs):
+    path = write_model(tmp_path, kind, user_defined_symbols=["<2es>"], **theirs)
+    before = processor(path.read_bytes())
+
+    proto = read_tokenizer(path)
+
+    after = processor(proto)
+    assert [after.id_to_piece(i) for i in range(4)] == SPECIAL
+    assert after.unk_id() == 2
+    others = [
+        before.id_to_piece(i)
+        for i in range(before.get_piece_size())
+        if not before.is_control(i) and not before.is_unknown(i)
+    ]
+    found = [after.id_to_piece(i) for i in range(4, after.get_piece_size())]
+    assert found == others
+    lines = [*LINES[:50], "<2es> Ein Haus 🐈"]
+    assert after.encode(lines, out_type=str) == before.encode(lines, out_type=str)
+    assert after.decode(after.encode(lines)) == before.decode(before.encode(lines))
+    assert SubwordTokenizer(proto).vocabulary_size == 4 + len(others)
+
+
+def test_a_model_with_our_ids_stays_as_it_is(tmp_path):
+    path = write_model(tmp_path, **OURS)
+
+    assert read_tokenizer(path) == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"not a model\n", "SentencePiece model of type bpe or unigram"),
+        (b"", "unigram. Received: no pieces"),
+        (None, "no such file"),
+    ],
+)
+def test_refuses_what_is_no_model(tmp_path, content, message):
+    path = tmp_path / "their.model"
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(UserError, match=message):
+        read_tokenizer(path)
+
+
+def test_refuses_words_and_another_meaning_of_our_pieces(tmp_path):
+    with pytest.raises(UserError, match="Received: one of type char"):
+        read_tokenizer(write_model(tmp_path, "char"))
+    symbols = {"user_defined_symbols": ["<pad>"]}
+    with pytest.raises(UserError, match="another meaning of <pad>"):
+        read_tokenizer(write_model(tmp_path, **symbols))
+
+
+def learn(tmp_path, **options):
+    given = VocabularyOptions(**options)
+    return make_vocabulary(given, PAIRS, 400, tmp_path / "cache")
+
+
+def test_a_symbol_is_one_piece(tmp_path):
+    path = tmp_path / "symbols"
+    path.write_text("<2es>\n▁<law>\n", encoding="utf-8")
+
+    model = processor(learn(tmp_path, symbols=path))
+
+    pieces = model.encode("<2es> A cat. <law>", out_type=str)
+    assert "<2es>" in pieces
+    assert pieces[-1] == "▁<law>"
+    assert model.decode(model.encode("<2es> A cat.")) == "<2es> A cat."
+    assert model.get_piece_size() == 400
+    assert learn(tmp_path) != model.serialized_model_proto()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\n\n", "line 2 of --symbols .*▁ stands for a blank. Received: ''"),
+        ("a b\n", "line 1 of --symbols .*Received: 'a b'"),
+        ("a\na\n", "line 2 of --symbols .*than those before. Received: 'a'"),
+        ("<s>\n", "line 1 of --symbols .*no special subword. Received: '<s>'"),
+    ],
+)
+def test_refuses_lines_that_are_no_symbols(tmp_path, text, message):
+    path = tmp_path / "symbols"
+    path.write_text(text)
+
+    with pytest.raises(UserError, match=message):
+        VocabularyOptions(symbols=path).digests()
+
+
+def test_files_are_compared_by_what_they_hold(tmp_path):
+    symbols = tmp_path / "symbols"
+    symbols.write_text("<2es>\n")
+    model = write_model(tmp_path)
+    copies = [tmp_path / "other", tmp_path / "model"]
+    copies[0].write_bytes(symbols.read_bytes())
+    copies[1].write_bytes(model.read_bytes())
+
+    first = VocabularyOptions(model, symbols).digests()
+
+    assert first.keys() == {"tokenizer", "symbols"}
+    assert VocabularyOptions(copies[1], copies[0]).digests() == first
+    assert VocabularyOptions().digests() == {}
+    copies[0].write_text("<2en>\n")
+    assert VocabularyOptions(symbols=copies[0]).digests() != {
+        "symbols": first["symbols"]
+    }
+
+
+def test_refuses_options_that_exclude_each_other(tmp_path):
+    path = write_model(tmp_path)
+    file = pathlib.Path("s")
+
+    def refused(given, size=None, init_from=None, parsing=False):
+        with pytest.raises(UserError) as error:
+            check_vocabulary(given, size, init_from, parsing)
+        return str(error.value)
+
+    message = refused(VocabularyOptions(symbols=file), None, file)
+    assert "--extend-vocabulary" in message
+    assert message.endswith("--init-from s and --symbols")
+    both = refused(VocabularyOptions(path, file))
+    assert both.endswith("--tokenizer and --symbols")
+    parsing = refused(VocabularyOptions(path), parsing=True)
+    assert parsing.endswith("--tokenizer and --task parsing")
+    # The model has 400 pieces, and had no padding.
+    other = refused(VocabularyOptions(path), 400)
+    assert "--tokenizer, 401 subwords. Received: --vocabulary-size 400" in other
+    for size in (None, 401):
+        assert check_vocabulary(VocabularyOptions(path), size, None, False)
+
+
+def test_refuses_placeholders_that_a_model_lacks(tmp_path):
+    lacks = read_tokenizer(write_model(tmp_path))
+    has = read_tokenizer(write_model(tmp_path, user_defined_symbols=list(PLACEHOLDERS)))
+
+    check_placeholders([has], "--tokenizer", "f")
+    with pytest.raises(UserError, match="of --tokenizer. Received: f without ⦅0⦆"):
+        check_placeholders([has, lacks], "--tokenizer", "f")
 
 
 @pytest.fixture(scope="module")
 def model_proto():
-    return learn_vocabulary(PAIRS, 320)
+    return learn_vocabulary(FEW, 320)
 
 
 def test_the_same_text_gives_the_same_vocabulary(model_proto):
-    assert learn_vocabulary(PAIRS, 320) == model_proto
+    assert learn_vocabulary(FEW, 320) == model_proto
 
 
 def test_a_large_corpus_is_sampled_evenly():
@@ -29,29 +213,14 @@ def test_a_large_corpus_is_sampled_evenly():
     assert [source for source, _ in sample_text(corpus, 4)] == ["0", "3", "6", "9"]
 
 
-def test_pads_and_takes_sequences():
-    rows = [[5, 6, 1], [7, 1], [8, 9, 10, 1]]
-    ids = Ids(np.concatenate(rows), np.array([0, 3, 5, 9]))
-
-    padded = ids.pad(np.array([2, 0]), 5)
-    taken = take(ids, np.array([2, 0]))
-
-    assert padded.tolist() == [[8, 9, 10, 1, 0], [5, 6, 1, 0, 0]]
-    assert padded.dtype == np.int32
-    assert taken.flat.tolist() == [8, 9, 10, 1, 5, 6, 1]
-    assert taken.lengths.tolist() == [4, 3]
-
-
-def test_refuses_a_vocabulary_that_the_text_does_not_support():
-    with pytest.raises(UserError, match=r"which is \d+ subwords.*size 5000"):
-        learn_vocabulary(PAIRS, 5000)
-
-
-def test_refuses_a_corpus_without_pairs():
-    with pytest.raises(UserError, match=r"must have pairs. Received: none"):
-        learn_vocabulary(Pairs([], []), 300)
-
-
-def test_refuses_a_vocabulary_without_room_for_the_characters():
-    with pytest.raises(UserError, match=r"at least \d+ subwords.*size 20"):
-        learn_vocabulary(PAIRS, 20)
+@pytest.mark.parametrize(
+    ("corpus", "size", "message"),
+    [
+        (FEW, 5000, r"which is \d+ subwords.*size 5000"),
+        (FEW, 20, r"at least \d+ subwords.*size 20"),
+        (Pairs([], []), 300, "must have pairs"),
+    ],
+)
+def test_refuses_sizes_that_the_text_does_not_support(corpus, size, message):
+    with pytest.raises(UserError, match=message):
+        learn_vocabulary(corpus, size)

@@ -1,18 +1,14 @@
 """Tests of `train.data.word_links`, and of batches with links."""
 
-import os
-
 import numpy as np
 import pytest
 import sentencepiece
 from hypothesis import given, settings, strategies
 
-from command_line.errors import UserError
 from train.data.batch_plan import BatchPlan
 from train.data.corpus import FilePairs, Pairs
+from train.data.derived_corpora import in_both_directions
 from train.data.encoded_corpus import encode_corpus
-from train.data.pair_variants import VariantOptions
-from train.data.reversed_pairs import in_both_directions
 from train.data.vocabulary import learn_vocabulary
 from train.data.word_links import LinkedPairs, LinkEncoder
 
@@ -197,79 +193,3 @@ def test_the_other_direction_has_the_links_the_other_way_round(
         turned = [word.split("-")[::-1] for word in line.split()]
         expected[target, source] = " ".join(map("-".join, turned))
     assert check_batches(plan, processor, expected) == 6 * COPIES
-
-
-def test_random_subwords_keep_the_links_of_their_words(linked, model_proto, tmp_path):
-    options = VariantOptions(subword_sampling=0.5, variants=3).resolve()
-    encoded = encode_corpus(
-        linked, model_proto, 90, tmp_path / "cache", variants=options
-    ).pairs
-    first = sentencepiece.SentencePieceProcessor(model_proto=model_proto)
-    splits = set()
-    for i in range(3 * COPIES * 3):
-        rows = [
-            ids.flat[slice(*ids.offsets[i : i + 2])].tolist()
-            for ids in (encoded.sources, encoded.targets, encoded.links)
-        ]
-        words = [
-            list(words_of(first.id_to_piece(id_) for id_ in side[:-1]))
-            for side in rows[:2]
-        ]
-        marks = [
-            list(marks_of(first.id_to_piece(id_) for id_ in side[:-1]))
-            for side in rows[:2]
-        ]
-        found = {divmod(number - 1, 1 << 16) for number in rows[2]}
-        links = {tuple(map(int, word.split("-"))) for word in LINKS[i // 3 % 3].split()}
-        assert found == {
-            (t, s)
-            for t, target_word in enumerate(words[1])
-            for s, source_word in enumerate(words[0])
-            if (source_word, target_word) in links and marks[0][s] == marks[1][t]
-        }
-        splits.add(tuple(rows[0]))
-    assert len(splits) > 10
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("0-0 3-1", "has 3 and 3 words, such as 0-0 1-2. Received: '0-0 3-1'"),
-        ("0-0 1-3", "line 2 of --alignments"),
-        ("0:0", "Received: '0:0'"),
-    ],
-)
-def test_links_of_other_words_are_refused(tmp_path, line, message):
-    (tmp_path / "s").write_text("a b\na b c\n")
-    (tmp_path / "t").write_text("d\nd e f\n")
-    (tmp_path / "links").write_text(f"0-0\n{line}\n")
-    pairs = FilePairs(tmp_path / "s", tmp_path / "t")
-    with pytest.raises(UserError) as error:
-        list(LinkedPairs(pairs, tmp_path / "links").links())
-    assert message in str(error.value)
-
-
-def test_a_file_without_links_is_refused(linked, model_proto, tmp_path):
-    (tmp_path / "links").write_text("\n" * 3 * COPIES)
-
-    with pytest.raises(UserError, match="no such link in 36 pairs"):
-        encode_corpus(linked, model_proto, 90, tmp_path / "cache")
-
-    assert not list((tmp_path / "cache").glob("*.part"))
-
-
-def test_a_pipe_of_links_is_refused(linked, tmp_path):
-    (tmp_path / "links").unlink()
-    os.mkfifo(tmp_path / "links")
-
-    with pytest.raises(UserError, match="links, a pipe"):
-        linked.digest()
-
-
-def test_other_numbers_of_lines_are_refused(linked, tmp_path):
-    before = linked.digest()
-    (tmp_path / "links").write_text("\n".join(LINKS) + "\n")
-    with pytest.raises(UserError, match="training pair, 36. Received: 3 in"):
-        linked.digest()
-    (tmp_path / "links").write_text("0-0\n" * 3 * COPIES)
-    assert linked.digest() != before

@@ -9,7 +9,7 @@ from train.fit import make_strategy
 from train.loop.distributed_optimizer import (
     STEPS_UNTIL_GROWTH,
     DistributedAdam,
-    distribute_updates,
+    distributed,
 )
 
 
@@ -113,11 +113,11 @@ def test_clips_to_the_norm_of_the_whole_gradient():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_leaves_an_update_out_that_is_not_finite(bad):
-    optimizer = DistributedAdam(0.1, average_decay=0.5)
+    optimizer = DistributedAdam(0.1)
     variables = make_variables()
     *first, second = make_gradients(3)
     optimizer.build(variables)
-    for gradients in first:  # After two, averages are not the weights.
+    for gradients in first:
         optimizer.apply(gradients, variables)
     before = [v.numpy() for v in (*variables, *optimizer.variables[2:])]
     broken = [second[0], tf.tensor_scatter_nd_update(second[1], [[2]], [bad])]
@@ -133,27 +133,6 @@ def test_leaves_an_update_out_that_is_not_finite(bad):
     optimizer.apply(second, variables)
     assert int(optimizer.skipped) == 1
     assert int(optimizer.skipped_in_a_row) == 0
-
-
-def test_averages_the_weights_with_a_decay():
-    optimizer = DistributedAdam(0.1, average_decay=0.75)
-    variables = make_variables()
-    optimizer.build(variables)
-    bad, *good = make_gradients(4)
-
-    optimizer.apply([gradient * np.inf for gradient in bad], variables)
-    optimizer.apply(good[0], variables)
-    # The weights before the first good update have no effect.
-    expected = [v.numpy() for v in variables]
-    for gradients in good[1:]:
-        optimizer.apply(gradients, variables)
-        expected = [
-            0.75 * a + 0.25 * v.numpy()
-            for a, v in zip(expected, variables, strict=True)
-        ]
-
-    for a, b in zip(optimizer.averages, expected, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
 
 
 def test_scales_the_loss_down_after_an_overflow_and_up_again():
@@ -205,53 +184,46 @@ def test_the_epsilon_is_that_of_the_paper():
 
 
 OPTIMIZERS = {
-    "AdamW": lambda: keras.optimizers.AdamW(0.1, weight_decay=0.3),
-    "Lion": lambda: keras.optimizers.Lion(0.1, weight_decay=0.3),
-    "Muon": lambda: keras.optimizers.Muon(0.1, weight_decay=None),
-    "SGD": lambda: keras.optimizers.SGD(0.1, momentum=0.9),
+    "AdamW": {"learning_rate": 0.1, "weight_decay": 0.3},
+    "Lion": {"learning_rate": 0.1, "weight_decay": 0.3},
+    "Muon": {"learning_rate": 0.1, "weight_decay": None},
+    "SGD": {"learning_rate": 0.1, "momentum": 0.9},
 }
 optimizers = pytest.mark.parametrize("name", OPTIMIZERS)
 
 
 @optimizers
 def test_any_optimizer_of_keras_takes_its_steps(name):
-    make = OPTIMIZERS[name]
+    kind, arguments = getattr(keras.optimizers, name), OPTIMIZERS[name]
     gradients = make_gradients(4)
-    expected, _ = apply_all(make(), make_variables(), gradients)
-    optimizer = distribute_updates(make(), average_decay=0.5)
+    expected, _ = apply_all(kind(**arguments), make_variables(), gradients)
+    optimizer = distributed(kind)(**arguments)
     variables = make_variables()
     optimizer.build(variables)
-    means = []
 
     for each in gradients:
         norm = optimizer.apply(each, variables)
-        weights = [v.numpy() for v in variables]
-        mean = [(a + b) / 2 for a, b in zip(means, weights, strict=False)]
-        means = mean or weights
 
     assert type(optimizer).__name__ == f"Distributed{name}"
     assert int(optimizer.iterations) == 4
     flat = np.concatenate([np.ravel(g) for g in gradients[-1]])
     np.testing.assert_allclose(norm, np.linalg.norm(flat), rtol=1e-6)
-    for a, b, average, mean in zip(
-        weights, expected, optimizer.averages, means, strict=True
-    ):
+    for a, b in zip(variables, expected, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
-        np.testing.assert_allclose(average, mean, atol=1e-6)
 
 
 @optimizers
 def test_any_optimizer_sums_over_replicas_clips_and_skips(name):
-    make = OPTIMIZERS[name]
+    kind, arguments = getattr(keras.optimizers, name), OPTIMIZERS[name]
     first, second = make_gradients(2)
     whole = [a + b for a, b in zip(first, second, strict=True)]
     norm = np.linalg.norm(np.concatenate([np.ravel(g) for g in whole]))
     half = [g / 2 for g in whole]
-    expected, _ = apply_all(make(), make_variables(), [half, half])
+    expected, _ = apply_all(kind(**arguments), make_variables(), [half, half])
     strategy = make_strategy(["CPU:0", "CPU:1"])
     with strategy.scope():
         variables = make_variables()
-        optimizer = distribute_updates(make(), clip_norm=float(norm / 2))
+        optimizer = distributed(kind)(**arguments, clip_norm=float(norm / 2))
         optimizer.build(variables)
 
     def update(factor):
@@ -280,16 +252,6 @@ def test_any_optimizer_sums_over_replicas_clips_and_skips(name):
             np.testing.assert_allclose(a, b, atol=1e-5)
 
 
-def test_refuses_an_optimizer_that_clips_one_replica_or_is_not_new():
+def test_refuses_an_optimizer_that_clips_one_replica():
     with pytest.raises(ValueError, match="act on the sum. Received: clipnorm$"):
-        distribute_updates(keras.optimizers.AdamW(clipnorm=1.0))
-    built = keras.optimizers.SGD()
-    built.build(make_variables())
-    with pytest.raises(ValueError, match="(?i)not be built. Received: sgd"):
-        distribute_updates(built)
-    own = DistributedAdam(0.1)
-    with pytest.raises(ValueError, match="of Keras.*Received: DistributedAdam"):
-        distribute_updates(own)
-    scaled = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD())
-    with pytest.raises(ValueError, match="`scale_loss` does, .*LossScaleOpt"):
-        distribute_updates(scaled)
+        distributed(keras.optimizers.AdamW)(clipnorm=1.0)

@@ -5,8 +5,7 @@ import pytest
 from command_line.errors import UserError
 from keras_transformer import PRESETS, TransformerSchedule, WarmupDecay
 from tests.helpers.small_models import make_ids
-from train.data.vocabulary import EncodedPairs
-from train.loop.additional_losses import SimCut
+from train.data.encoded_pairs import EncodedPairs
 from train.loop.update_options import UpdateOptions
 
 SHORT = make_ids([(0, 3), (1, 5)], 4)
@@ -61,13 +60,3 @@ def test_refuses_two_peaks_and_a_fall_within_the_warm_up():
         both.check_schedule(PRESET)
     with pytest.raises(UserError, match="of at least --warmup-steps, 25"):
         UpdateOptions(schedule="linear").check_schedule(PRESET.replace(steps=24))
-
-
-def test_simcut_needs_a_weight():
-    assert UpdateOptions().make_simcut() is None
-    assert UpdateOptions(simcut=3.0).make_simcut() == SimCut(3.0, 0.05)
-    assert UpdateOptions(simcut=2.0, simcut_cutoff=0.1).make_simcut() == SimCut(
-        2.0, 0.1
-    )
-    with pytest.raises(UserError, match=r"--simcut-cutoff 0\.1 alone"):
-        UpdateOptions(simcut_cutoff=0.1).make_simcut()

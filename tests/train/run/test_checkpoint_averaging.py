@@ -1,6 +1,5 @@
 """Tests of checkpoint averaging and of the best checkpoints."""
 
-import dataclasses
 import json
 import pathlib
 import re
@@ -16,9 +15,9 @@ import tensorflow as tf
 from command_line.errors import UserError
 from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.error_capture import refusal as refused
-from tests.helpers.small_models import SETTINGS, VOCABULARY_SIZE, preset, small_task
+from tests.helpers.small_models import VOCABULARY_SIZE, preset, small_task
 from train import average
-from train.run.best_checkpoints import BestCheckpoints, best_steps
+from train.run.best_checkpoints import BestCheckpoints, ValidationOptions, best_steps
 from train.run.checkpoint_averaging import choose_weights, make_float32_copy
 from train.run.run_folder import saved_steps, step_of
 from train.run.training_state import TrainingState
@@ -33,7 +32,7 @@ def finished(tmp_path_factory):
     run_dir = tmp_path_factory.mktemp("averaged")
     task = small_task()
     state = TrainingState(task, run_dir, keep=3)
-    best = BestCheckpoints(state, run_dir, "loss", keep=2)
+    best = best_of(state, run_dir, keep_best=2)
     random = np.random.default_rng(4)
     for (step, loss), size in zip(
         LOSSES.items(), (7.0, 3.0, 2.0**24, 1.0, -(2.0**24)), strict=True
@@ -42,8 +41,6 @@ def finished(tmp_path_factory):
             noise = random.integers(0, 2, weight.shape)
             weight.assign(size * (1 + noise))
         task.optimizer.iterations.assign(step)
-        state.set_params({"steps": 1})
-        state.on_train_batch_end(0)
         state.on_epoch_end(step // 3 - 1, {"loss": 1.0, "val_loss": loss})
         best.on_epoch_end(step // 3 - 1)
     write_arguments(run_dir)
@@ -98,8 +95,7 @@ def test_the_command_writes_the_mean_in_float64(
     assert model.sequence_length == 16
     with zipfile.ZipFile(output) as file:
         assert json.loads(file.comment) == {
-            "checkpoints": [path.split("/")[1] for path in paths],
-            "moving_average": False,
+            "checkpoints": [path.split("/")[1] for path in paths]
         }
     names = ", ".join(str(finished / path) for path in paths)
     assert f"is the mean of {names}\n" in capsys.readouterr().out
@@ -108,13 +104,10 @@ def test_the_command_writes_the_mean_in_float64(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["--last", "4"], "--last must be at most 3, .*: 9, 12, 15. Rec.*: 4"),
-        (["--best", "3"], "--best must be at most 2, .*: 6, 15. Received: 3"),
-        (
-            ["--steps", "9", "3"],
-            "--steps must be different ones of 6, 9, 12, 15. Received: 9, 3",
-        ),
-        (["--steps", "9", "9"], "different ones of .* Received: 9, 9"),
+        (["--last", "4"], "--last must be .* there, 9, 12, 15. Received: 4"),
+        (["--best", "3"], "--best must be .* there, 6, 15. Received: 3"),
+        (["--steps", "9", "3"], "--steps must .* 6, 9, 12, 15. Received: 9 3"),
+        (["--steps", "9", "9"], "different ones of .* Received: 9 9"),
         (["--last", "1", "--best", "1"], "not allowed with"),
         (["--last", "1", "--output", "mean.h5"], "end in .keras. .*mean.h5"),
         (
@@ -163,17 +156,8 @@ def test_what_cannot_be_read_is_named(run_dir, capsys):
     shutil.rmtree(run_dir / "checkpoints")
     shutil.rmtree(run_dir / "best")
     line = refusal(capsys, run_dir, "--steps", "12")
-    assert "different ones of none, as none is there" in line
-    assert "the checkpoints there: none." in refusal(capsys, run_dir, "--last", "1")
-
-
-def test_a_run_that_kept_no_best_says_what_would(run_dir, capsys):
-    shutil.rmtree(run_dir / "best")
-
-    line = refusal(capsys, run_dir, "--best", "2")
-
-    assert "a run that was trained with --keep-best N" in line
-    assert "which --last N takes" in line
+    assert "the checkpoints there, none" in line
+    assert "the checkpoints there, none" in refusal(capsys, run_dir, "--last", "1")
 
 
 def test_a_best_checkpoint_that_was_deleted_is_none(run_dir, capsys):
@@ -181,18 +165,7 @@ def test_a_best_checkpoint_that_was_deleted_is_none(run_dir, capsys):
 
     line = refusal(capsys, run_dir, "--best", "2")
 
-    assert "at most 1, the checkpoints there: 15. Received: 2" in line
-
-
-def test_the_last_are_those_of_whole_rounds(run_dir, capsys):
-    folder = run_dir / "checkpoints"
-    for path in folder.glob("ckpt-15.*"):  # Of a round that was interrupted.
-        shutil.copy(path, folder / path.name.replace("15", "16"))
-
-    command = ["--run-dir", str(run_dir), "--output", "mean.keras"]
-    average.main([*command, "--last", "1"])
-
-    assert capsys.readouterr().out.endswith("ckpt-15\n")
+    assert "--best must be different ones of the checkpoints there, 15. " in line
 
 
 def test_the_last_two_checkpoints_alone_keep_the_whole_state(finished, tmp_path):
@@ -212,36 +185,13 @@ def test_the_last_two_checkpoints_alone_keep_the_whole_state(finished, tmp_path)
     for path in folder.glob("state-*.index"):
         path.write_bytes(b"")
     before = sorted(folder.iterdir())
-    with pytest.raises(UserError, match="weights of update 15 .*--steps 15"):
+    with pytest.raises(UserError, match="is whole.* There are 9, 12, 15"):
         state.restore()
     assert sorted(folder.iterdir()) == before
     for path in folder.glob("state-*"):
         path.unlink()
-    with pytest.raises(UserError, match="weights of update 15 are there"):
+    with pytest.raises(UserError, match="is whole"):
         state.restore()
-
-
-def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
-    task = small_task(dataclasses.replace(SETTINGS, average_decay=0.9))
-    averages = task.optimizer.averages
-    for weight, mean in zip(task.transformer.trainable_weights, averages, strict=True):
-        weight.assign(tf.ones(weight.shape))
-        mean.assign(tf.fill(mean.shape, 3.0))
-    state = TrainingState(task, tmp_path, keep=1)
-    state.set_params({"steps": 1})
-    state.on_train_batch_end(0)
-    write_arguments(tmp_path, average_decay=0.9)
-    output = tmp_path / "mean.keras"
-
-    average.main(
-        ["--run-dir", str(tmp_path), "--output", str(output)] + ["--steps", "0"]
-    )
-
-    assert "the mean of the moving averages in" in capsys.readouterr().out
-    for weight in keras.saving.load_model(output).get_weights():
-        np.testing.assert_array_equal(weight, 3.0)
-    with zipfile.ZipFile(output) as file:
-        assert json.loads(file.comment)["moving_average"]
 
 
 @pytest.fixture(scope="module")
@@ -275,53 +225,30 @@ def test_the_final_model_is_the_better_of_the_mean_and_the_last(
         assert is_mean or np.array_equal(model.get_weights()[0], alone)
         return {"accuracy": mean_accuracy if is_mean else alone_accuracy}
 
-    final = choose_weights(model, prefixes, score)
+    paths, scores, description = choose_weights(model, prefixes, score)
 
-    assert final.paths == [p for p in prefixes if step_of(p) in chosen]
+    assert [step_of(path) for path in paths] == chosen
     is_mean = len(chosen) > 1
-    expected = mean if is_mean else alone
-    np.testing.assert_array_equal(model.get_weights()[0], expected)
-    found = final.scores["accuracy"]
-    np.testing.assert_equal(found, mean_accuracy if is_mean else alone_accuracy)
+    np.testing.assert_array_equal(model.get_weights()[0], mean if is_mean else alone)
+    accuracies = f"{mean_accuracy:.2%}", f"{alone_accuracy:.2%}"
+    assert f"{scores['accuracy']:.2%}" == accuracies[not is_mean]
     lines = [
-        "the last checkpoint, after update 15 (validation accuracy "
-        f"{found:.2%}; the mean of 3 checkpoints: {mean_accuracy:.2%})",
-        "the mean of the weights in 3 checkpoints (validation accuracy "
-        f"{found:.2%}; the last one alone: {alone_accuracy:.2%})",
+        f"after update{which} (validation accuracy {accuracy})"
+        for which, accuracy in zip(("s 9, 12, 15", " 15"), accuracies, strict=True)
     ]
-    assert final.description == lines[is_mean]
+    lines = lines if is_mean else lines[::-1]
+    assert description == f"the mean of the weights {lines[0]}, not {lines[1]}"
 
 
 def test_the_best_is_compared_with_the_mean_around_it(finished, model):
     prefixes = [str(finished / f"checkpoints/ckpt-{n}") for n in (9, 12, 15)]
     scores = [{"accuracy": 0.1}, {"accuracy": 0.2}]
 
-    final = choose_weights(model, prefixes, lambda: scores.pop(0), best=12)
+    paths, _, _ = choose_weights(model, prefixes, lambda: scores.pop(0), best=12)
 
-    assert final.paths == prefixes[1:2]
-    assert final.description.startswith("the best checkpoint, after update 12 ")
+    assert paths == prefixes[1:2]
     for a, b in zip(model.get_weights(), weights_in(prefixes[1]), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_the_final_moving_average_is_the_latest(tmp_path):
-    task = small_task(dataclasses.replace(SETTINGS, average_decay=0.9))
-    state = TrainingState(task, tmp_path, keep=3)
-    state.set_params({"steps": 1})
-    for step in (3, 6, 9):
-        for mean in task.optimizer.averages:
-            mean.assign(tf.fill(mean.shape, float(step)))
-        task.optimizer.iterations.assign(step)
-        state.on_train_batch_end(0)
-        state.on_epoch_end(step // 3 - 1, {})
-    model = make_float32_copy(task.transformer)
-
-    final = choose_weights(model, state.checkpoints, lambda: {}, moving=True)
-
-    assert [step_of(path) for path in final.paths] == [9]
-    assert final.description == ("the moving average of the weights in 1 checkpoint")
-    for weight in model.get_weights():
-        np.testing.assert_array_equal(weight, 9.0)
 
 
 @pytest.mark.parametrize(
@@ -348,12 +275,14 @@ def test_the_mean_has_no_checkpoint_of_the_warm_up(
         str(tmp_path / f"checkpoints/ckpt-{step}") for step in (10, 20, 30)
     ]
 
-    paths, step = BestCheckpoints(
-        state, tmp_path, patience=patience, around=3
-    ).choose_final(warmup)
+    paths, step = best_of(state, tmp_path, patience=patience).choose_final(warmup)
 
     assert [step_of(path) for path in paths] == chosen
     assert step == best
+
+
+def best_of(state, run_dir, **options):
+    return BestCheckpoints(state, run_dir, ValidationOptions(**options))
 
 
 def rounds(values, column="val_loss"):
@@ -362,7 +291,7 @@ def rounds(values, column="val_loss"):
         {"step": str(10 * (i + 1)), **({} if v is None else {column: v})}
         for i, v in enumerate(values)
     ]
-    return types.SimpleNamespace(history=rows)
+    return types.SimpleNamespace(history=rows, validated=rows, keep=3)
 
 
 def save(run_dir, step):
@@ -380,7 +309,7 @@ def names_in(folder):
 def test_the_best_stay_when_they_are_no_longer_the_last(tmp_path):
     values = [30.0, None, 31.0, "nan", 30.5, 31.0, 29.0]
     state = rounds([], "bleu")
-    best = BestCheckpoints(state, tmp_path, "bleu", keep=2)
+    best = best_of(state, tmp_path, best_by="bleu", keep_best=2)
     for i, row in enumerate(rounds(values, "bleu").history):
         state.history.append(row)
         save(tmp_path, row["step"])
@@ -408,32 +337,32 @@ def test_the_best_stay_when_they_are_no_longer_the_last(tmp_path):
 def test_a_run_that_was_killed_between_files_mends_its_best(tmp_path):
     for step in (10, 20, 30):
         save(tmp_path, step)
-    BestCheckpoints(rounds([3.0, 2.0, 1.0]), tmp_path, keep=2).update()
+    best_of(rounds([3.0, 2.0, 1.0]), tmp_path, keep_best=2)
     expected = names_in(tmp_path / "best")
     (tmp_path / "best" / "ckpt-20.index").unlink()  # Copied half.
     (tmp_path / "best" / "ckpt-10.index.part").touch()
     (tmp_path / "best" / "best.json").unlink()
 
-    BestCheckpoints(rounds([3.0, 2.0, 1.0]), tmp_path, keep=2).update()
+    best_of(rounds([3.0, 2.0, 1.0]), tmp_path, keep_best=2)
 
     assert names_in(tmp_path / "best") == expected
     assert best_steps(tmp_path) == [30, 20]
 
     # The last round was lost: it comes again, and its copy must not stay.
-    BestCheckpoints(rounds([3.0, 2.0]), tmp_path, keep=2).update()
+    best_of(rounds([3.0, 2.0]), tmp_path, keep_best=2)
     assert best_steps(tmp_path) == [20, 10]
     assert saved_steps(tmp_path / "best").keys() == {10, 20}
 
 
 def test_the_index_of_a_best_checkpoint_is_deleted_first(tmp_path, monkeypatch):
     save(tmp_path, 10)
-    BestCheckpoints(rounds([3.0]), tmp_path, keep=1).update()
+    best_of(rounds([3.0]), tmp_path, keep_best=1)
     save(tmp_path, 20)
     deleted, glob = [], pathlib.Path.glob
     monkeypatch.setattr(pathlib.Path, "glob", lambda *args: iter(sorted(glob(*args))))
     monkeypatch.setattr(pathlib.Path, "unlink", lambda path: deleted.append(path.name))
 
-    BestCheckpoints(rounds([3.0, 2.0]), tmp_path, keep=1).update()
+    best_of(rounds([3.0, 2.0]), tmp_path, keep_best=1)
 
     assert deleted == ["ckpt-10.index", "ckpt-10.data-00000-of-00001"]
 
@@ -457,10 +386,10 @@ def test_the_index_of_a_best_checkpoint_is_deleted_first(tmp_path, monkeypatch):
     ],
 )
 def test_patience_counts_scores_since_the_best(tmp_path, values, column, by, ends):
-    best = BestCheckpoints(rounds(values, column), tmp_path, by, patience=2)
+    best = best_of(rounds(values, column), tmp_path, best_by=by, patience=2)
 
     assert best.out_of_patience == ends
-    assert not BestCheckpoints(rounds(values), tmp_path).out_of_patience
+    assert not best_of(rounds(values), tmp_path).out_of_patience
 
 
 # Three checkpoints stay; after the best of all come four rounds and more.
@@ -473,12 +402,9 @@ def test_patience_keeps_what_is_around_the_best(tmp_path):
     for i, loss in enumerate(VALUES):
         # Every round in a process of its own: each follows from the files.
         state = TrainingState(task, tmp_path, keep=3)
-        best = BestCheckpoints(state, tmp_path, patience=9, around=3)
-        state.checkpoints_to_keep = best.checkpoints_to_keep
+        best = best_of(state, tmp_path, patience=9)
         state.restore()
         task.optimizer.iterations.assign(10 * (i + 1))
-        state.set_params({"steps": 1})
-        state.on_train_batch_end(0)
         state.on_epoch_end(i, {"val_loss": loss})
         steps = saved_steps(tmp_path / "checkpoints")
         kept.append([step // 10 for step in steps])
@@ -497,7 +423,7 @@ def test_a_best_whose_checkpoint_is_gone_is_told(tmp_path, capsys):
     state.checkpoints = ["ckpt-30"]
     save(tmp_path, 30)
 
-    paths, step = BestCheckpoints(state, tmp_path, patience=9).choose_final()
+    paths, step = best_of(state, tmp_path, patience=9).choose_final()
 
     assert (paths, step) == (["ckpt-30"], None)
     said = capsys.readouterr().out

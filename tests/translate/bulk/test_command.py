@@ -12,7 +12,7 @@ import time
 import pytest
 
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.fake_models import make_outputs
+from tests.helpers.fake_models import FunctionRuntime, make_outputs
 from translate import __main__ as translate, loading
 from translate.bulk import __main__ as bulk
 
@@ -51,7 +51,7 @@ def capitals(monkeypatch):
     def load(export_dir, version):
         loads.append((export_dir, version))
         time.sleep(0.3)  # So that all threads ask for it.
-        return shout
+        return FunctionRuntime(shout)
 
     monkeypatch.setattr("translate.bulk.pipeline.load_export", load)
     return loads
@@ -85,12 +85,8 @@ def test_writes_what_export_translate_does(command, text, tmp_path, export_dir, 
     ]
     assert len(read(out, "a.en")) == 10
     (tmp_path / "whole").write_bytes(b"\n".join(text))
-    translate.main(
-        [
-            *(f"--export-dir={export_dir}", f"--input={tmp_path / 'whole'}"),
-            f"--output={tmp_path / 'expected'}",
-        ]
-    )
+    files = [f"--input={tmp_path / 'whole'}", f"--output={tmp_path / 'expected'}"]
+    translate.main([f"--export-dir={export_dir}", *files])
     expected = (tmp_path / "expected").read_bytes().splitlines()
     assert read(out, "a.en") + read(out, "b.en") == expected
     said = capsys.readouterr().err
@@ -166,17 +162,13 @@ def test_refuses_what_does_not_fit(command, tmp_path, refused):
     def said(*arguments):
         return refused(bulk, *command, *arguments)
 
-    assert said("--runner=Nil").startswith(
-        "error: --runner must be one that Beam has. Received: Unexpected"
-    )
+    assert "--runner must be one that Beam has" in said("--runner=Nil")
     assert said("--input=none").endswith("no such file: none")
     assert "--batch-tokens must be 1" in said("--batch-tokens=0")
     assert "positive int" in said("--shard-lines=0")
     for name in ("input", "output"):
-        assert said(f"--{name}=nil://there").startswith(
-            f"error: --{name} must be of a file system that Beam has. "
-            "Received: nil://there: Unable to get filesystem"
-        )
+        message = f"--{name} must be of a file system that Beam has"
+        assert message in said(f"--{name}=nil://there")
     assert not (tmp_path / "out").exists()
 
 
@@ -204,13 +196,11 @@ def test_a_worker_without_the_export_is_told_of(command, capsys, monkeypatch):
 
     monkeypatch.setattr("translate.bulk.pipeline.load_export", load)
 
-    with pytest.raises(SystemExit) as exit_:
+    with pytest.raises(SystemExit, match="2"):
         bulk.main(command)
 
-    assert exit_.value.code == 2
-    assert "error: --export-dir must be a folder that `python" in (
-        capsys.readouterr().err
-    )
+    error = capsys.readouterr().err
+    assert "error: --export-dir must be a folder that `python" in error
 
 
 @needs_beam
@@ -219,9 +209,8 @@ def test_an_error_that_is_not_a_line_s_is_raised(command, monkeypatch):
     def broken(texts):
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr(
-        "translate.bulk.pipeline.load_export", lambda export_dir, version: broken
-    )
+    load = "translate.bulk.pipeline.load_export"
+    monkeypatch.setattr(load, lambda export_dir, version: FunctionRuntime(broken))
 
     with pytest.raises(RuntimeError, match="out of order"):
         bulk.main(command)
@@ -237,12 +226,7 @@ def test_refuses_to_begin_without_beam(monkeypatch, refused, command):
 
 @pytest.mark.parametrize("flag", ["b.en", "--bath-tokens=3", "--runner-x"])
 def test_refuses_what_is_no_option(command, refused, flag):
-    said = refused(bulk, *command, flag)
-
-    assert said.endswith(
-        "must be an option of ours or of Beam's, and a pattern in quotes. "
-        f"Received: {flag}"
-    )
+    assert refused(bulk, *command, flag).endswith(f"Received: {flag}")
 
 
 @needs_beam

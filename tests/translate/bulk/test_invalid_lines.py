@@ -67,7 +67,7 @@ def test_an_error_of_the_model_itself_is_raised():
         raise RuntimeError(f"out of order, {len(texts)} asked")
 
     with pytest.raises(RuntimeError, match="out of order, 1 asked"):
-        translate_shard(broken, [b"a", b"b"], 1024)
+        translate_shard(FunctionRuntime(broken), [b"a", b"b"], 1024)
 
 
 def test_a_batch_that_is_too_large_is_halved():
@@ -76,6 +76,8 @@ def test_a_batch_that_is_too_large_is_halved():
             raise MemoryError("no room")
         return make_outputs([text.upper() for text in texts])
 
-    results = translate_shard(small, [b"a%d" % n for n in range(50)], 1024)
+    results = translate_shard(
+        FunctionRuntime(small), [b"a%d" % n for n in range(50)], 1024
+    )
 
     assert results == [(b"A%d" % n, None) for n in range(50)]

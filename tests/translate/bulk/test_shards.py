@@ -5,7 +5,6 @@ import importlib
 import itertools
 import json
 import pathlib
-import re
 import tempfile
 
 import pytest
@@ -124,13 +123,9 @@ def test_a_folder_is_of_one_plan(shards, tmp_path):
     shards.record_plan(output, settings, {"b.en": {"lines": 4}})
     noted = json.loads((tmp_path / "out" / "bulk.json").read_text())
     assert noted["inputs"] == {"a.en": {"lines": 3}, "b.en": {"lines": 4}}
-    with pytest.raises(
-        UserError, match="--output must be .* of shard_lines 10, and here it is 20"
-    ):
+    with pytest.raises(UserError, match="--output must be .* of shard_lines 10, and"):
         shards.record_plan(output, settings | {"shard_lines": 20}, {})
-    with pytest.raises(
-        UserError, match=re.escape("of a.en {'lines': 3}, and here it is {'lin")
-    ):
+    with pytest.raises(UserError, match=r"of a.en {'lines': 3}, and here it is"):
         shards.record_plan(output, settings, {"a.en": {"lines": 5}})
     shards.record_plan(output, settings, {"model": {"lines": 6}})  # A file.
     with pytest.raises(UserError, match="of model 1, and here it is 2"):

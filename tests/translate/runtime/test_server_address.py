@@ -33,12 +33,6 @@ def test_the_connection_is_that_of_the_url(server, host, port, prefix):
     assert address.prefix == prefix
 
 
-@pytest.mark.parametrize("server", ["[::1:8500", "http://[abc]:80"])
-def test_a_wrong_address_is_one_line(server):
-    with pytest.raises(UserError, match="--server must be HOST:PORT"):
-        read_address(server)
-
-
 def test_a_file_without_certificates_is_refused(tmp_path):
     path = tmp_path / "ca.pem"
     path.write_text("")

@@ -17,8 +17,8 @@ from command_line.errors import UserError
 from tests.helpers.batching_session import ServerError
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_model_server import (
-    CERTIFICATE,
     ProxyCheck,
+    make_certificate,
     serve_grpc,
     serve_rest,
 )
@@ -38,9 +38,7 @@ Status = grpc.StatusCode
 class Capitals:
     """Stands where a `Servable` would: translates into capitals.
 
-    Args:
-        answers: For the first requests, in order, a status with which they
-            fail, or seconds for which they wait.
+    The first requests fail with a status of `answers`, or wait for those seconds.
     """
 
     version = 1
@@ -73,12 +71,9 @@ class Capitals:
         finally:
             with self._lock:
                 self.running -= 1
-        text = [line.upper() for line in inputs["text"]]
-        return {
-            "translation": np.array(text, object),
-            "score": np.zeros(len(text), np.float32),
-            "truncated": np.zeros(len(text), bool),
-        }
+        text = np.array([line.upper() for line in inputs["text"]], object)
+        score, truncated = np.zeros(len(text), np.float32), np.zeros(len(text), bool)
+        return {"translation": text, "score": score, "truncated": truncated}
 
 
 @pytest.fixture
@@ -108,16 +103,11 @@ def test_translates_as_the_export_does(protocol, servable, tmp_path):
     lines = [*(s.encode() for s in SENTENCES), b"", b"\xff no UTF-8", b"a\0b"]
     expected = servable.predict("serving_default", ask(lines))["translation"]
     (tmp_path / "in").write_bytes(b"\n".join(lines) + b"\n")
+    files = [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
 
     with SERVE[protocol](servable) as address:
-        translate.main(
-            [
-                *("--server", address, "--protocol", protocol),
-                *("--batch-tokens", "20"),
-                *("--input", str(tmp_path / "in")),
-                *("--output", str(tmp_path / "out")),
-            ]
-        )
+        server = [f"--server={address}", f"--protocol={protocol}"]
+        translate.main([*server, *files, "--batch-tokens=20"])
 
     expected = [b" ".join(text.splitlines()) for text in expected]
     assert (tmp_path / "out").read_bytes() == b"\n".join([*expected, b""])
@@ -225,7 +215,6 @@ def test_tries_again_where_the_server_may_come_back(
     else:
         with pytest.raises(UserError, match=message):
             ask([b"a"])
-
     assert capitals.count == tries
 
 
@@ -254,53 +243,29 @@ def test_another_model_is_refused_in_one_line(
     assert f"an answer without `{name}` for each text" in line
 
 
-@pytest.fixture
-def behind_a_gate(tmp_path):
-    """Starts a server behind a `ProxyCheck`; returns the client's arguments."""
-    gate = ProxyCheck(prefix="/mt/en", token="s3cret~", tls=True)
+@PROTOCOLS
+def test_tls_a_token_and_a_prefix(protocol, refused, tmp_path, monkeypatch):
+    monkeypatch.setattr(client, "PAUSES", ())
+    certificate = make_certificate(tmp_path)
+    gate = ProxyCheck("/mt/en", "s3cret~", certificate)
     (tmp_path / "token").write_text("s3cret~\n")
     (tmp_path / "in").write_text("a\n")
-    with contextlib.ExitStack() as stack:
+    options = [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
+    options += [f"--protocol={protocol}", f"--token-file={tmp_path / 'token'}"]
+    trust = f"--ca-certificate={certificate}"
 
-        def start(protocol):
-            address = stack.enter_context(SERVE[protocol](Capitals(), 0, gate))
-            return {
-                "--server": f"https://{address}/mt/en/",
-                "--protocol": protocol,
-                "--ca-certificate": CERTIFICATE,
-                "--token-file": tmp_path / "token",
-                "--input": tmp_path / "in",
-                "--output": tmp_path / "out",
-            }
+    with SERVE[protocol](Capitals(), 0, gate) as address:
+        server = f"--server=https://{address}/mt/en/"
+        translate.main([server, trust, *options])
+        assert (tmp_path / "out").read_text() == "A\n"
 
-        yield start
-
-
-def as_list(arguments):
-    return [f"{name}={value}" for name, value in arguments.items()]
-
-
-@PROTOCOLS
-def test_tls_a_token_and_a_prefix(
-    protocol, behind_a_gate, refused, tmp_path, monkeypatch
-):
-    arguments = behind_a_gate(protocol)
-    monkeypatch.setattr(client, "PAUSES", ())
-
-    translate.main(as_list(arguments))
-
-    assert (tmp_path / "out").read_text() == "A\n"
-    line = refused(
-        translate, *as_list({**arguments, "--server": arguments["--server"][:-3]})
-    )
-    assert {"grpc": "UNIMPLEMENTED", "rest": "400"}[protocol] in line
-    (tmp_path / "token").write_text("another-s3cret~")
-    line = refused(translate, *as_list(arguments))
-    assert "got Bearer ***" in line
-    assert "s3cret" not in line
-    del arguments["--ca-certificate"]
-    line = refused(translate, *as_list(arguments))
-    assert "certificate" in line.lower()
+        line = refused(translate, server[:-3], trust, *options)
+        assert {"grpc": "UNIMPLEMENTED", "rest": "400"}[protocol] in line
+        (tmp_path / "token").write_text("another-s3cret~")
+        line = refused(translate, server, trust, *options)
+        assert "got Bearer ***" in line
+        assert "s3cret" not in line
+        assert "certificate" in refused(translate, server, *options).lower()
 
 
 @PROTOCOLS
@@ -336,6 +301,7 @@ def test_an_error_ends_the_waiting_of_all_batches():
     assert time.monotonic() - started < 30
 
 
+@pytest.mark.slow
 def test_a_request_in_flight_does_not_delay_the_end():
     """After an error, or Ctrl-C, the program ends at once."""
     code = """
@@ -352,26 +318,6 @@ list(runtime.map(runtime.translate_batch, [[b"slow"], [b"wrong"]][::-1]))
     started = time.monotonic()
     assert run_python("-c", code) == ""
     assert time.monotonic() - started < 60
-
-
-@PROTOCOLS
-def test_the_command_refuses_in_one_line(
-    protocol, serve, refused, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(client, "PAUSES", ())
-    _, address = serve(protocol)
-    (tmp_path / "in").write_bytes(b"a\n" * 9)
-    rest = ["--protocol", protocol, "--input", tmp_path / "in"]
-    with socket.create_server(("localhost", 0)) as free:
-        nobody = f"localhost:{free.getsockname()[1]}"
-
-    line = refused(translate, "--server", address, "--model-name", "ü/x", *rest)
-    assert "server of this model" in line
-    line = refused(translate, "--server", nobody, *rest)
-    assert "server that answers" in line
-    other = {"grpc": "rest", "rest": "grpc"}[protocol]
-    _, other_address = serve(other)
-    refused(translate, "--server", other_address, *rest)
 
 
 def test_grpc_without_its_package_says_what_to_install(monkeypatch):

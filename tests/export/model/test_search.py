@@ -1,4 +1,4 @@
-"""Tests of `constrained_and_sampled_search`, run as the server runs them."""
+"""Tests of constrained and sampled search, run as the server runs them."""
 
 import functools
 
@@ -7,8 +7,7 @@ import pytest
 import tensorflow as tf
 
 from export.bundle.model_loading import load_run
-from export.model.search import SearchSettings
-from export.model.translation_outputs import SLACK, is_suspicious
+from export.model.search import SLACK, SearchSettings, is_suspicious
 from keras_transformer import SearchOptions
 from keras_transformer.search.search_result import Hypotheses
 from keras_transformer.search.transformer_search import search_by_layers

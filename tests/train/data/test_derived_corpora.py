@@ -1,4 +1,4 @@
-"""Tests of `train.data.placeholder_pairs`."""
+"""Tests of `train.data.derived_corpora`."""
 
 import fractions
 import itertools
@@ -14,7 +14,7 @@ from text_processing.placeholders import (
     replace_in_pair,
 )
 from train.data.corpus import Mixture, Pairs, demo_pairs
-from train.data.placeholder_pairs import with_placeholders
+from train.data.derived_corpora import with_placeholders
 from train.data.vocabulary import learn_vocabulary
 
 PARTS = ("{0}", "www.a.org", "5 kg", "word", ".", "a@b.org", "%s", "7")
