@@ -194,10 +194,9 @@ def find_lines(
 def read_html_block(block, content: str, places: Places) -> Iterator[Token]:
     """Yields the tokens of a block of HTML."""
     for token in read_html(content):
-        for moved in places.move(token):
-            if moved.kind is Kind.TEXT:
-                moved = moved._replace(name=HTML)
-            yield moved
+        if token.kind is Kind.TEXT:
+            token = token._replace(name=HTML)
+        yield from places.move(token)
 
 
 def read_inline(block, content: str, places: Places) -> Iterator[Token]:
@@ -259,8 +258,7 @@ def make_token(token, start: int, end: int) -> Token:
         case "code_inline" | "math_inline" | "math_inline_double":
             return Token(Kind.VERBATIM, start, end, token.content, name)
         case "link_open" if token.markup == "autolink":
-            href = token.attrs["href"]
-            return Token(Kind.VERBATIM, start, end, href, name)
+            return Token(Kind.VERBATIM, start, end, token.attrs["href"], name)
     if token.nesting == 0:
         return Token(Kind.VOID, start, end, name=token.type)
     kind = Kind.OPEN if token.nesting > 0 else Kind.CLOSE
