@@ -71,7 +71,7 @@ def measure(translator, count: int, seed: int) -> dict[str, float]:
     """Returns the number of tags, and the share that is placed correctly."""
     sentences = draw_sentences(count, seed)
     documents = [f"<p>{english}</p>" for english, _, _ in sentences]
-    found = translate_markup("\n".join(documents), "html", translator).text
+    found = translate_markup("\n".join(documents), "html", translator).content
     asked = []
     for document, (english, spanish, phrases) in zip(
         found.split("\n"), sentences, strict=True
@@ -88,7 +88,7 @@ def measure(translator, count: int, seed: int) -> dict[str, float]:
             f"that translates none of {count} sentences as that does"
         )
     text = "\n".join(document for document, _, _ in asked)
-    found = translate_markup(text, "html", translator).text.split("\n")
+    found = translate_markup(text, "html", translator).content.split("\n")
     exact = nearly = 0
     for document, (_, left, right) in zip(found, asked, strict=True):
         held = re.search("<b>(.*)</b>", document)[1]

@@ -28,15 +28,10 @@ READ_AS = {
 
 
 def decode(data: bytes, format: str | None) -> tuple[str, str]:
-    """Reads a document.
+    """Returns a document's text, without a byte order mark, and its encoding.
 
-    Args:
-        data: Its bytes.
-        format: `"html"`, `"xml"` or another, which declares no encoding.
-
-    Returns:
-        The text, without a byte order mark, and the name of the encoding: that
-        of the mark, else the declared one, else UTF-8.
+    The encoding is that of the mark, else the one that HTML and XML declare, else
+    UTF-8.
 
     Raises:
         ValueError: If the encoding is unknown, or the bytes are invalid in it.

@@ -7,6 +7,7 @@ result of a field is `<code>`, which is not translated, and what has no text is
 """
 
 import copy
+import functools
 import html
 import itertools
 import re
@@ -35,31 +36,17 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Kept(NamedTuple):
-    """The elements that a tag of the HTML stands for.
+    """The elements that a tag of the HTML stands for."""
 
-    Attributes:
-        before: Elements that are put back before its content.
-        content: The element that its content is put into; `None` if it is that
-            of the tag around it.
-        after: Elements that are put back after its content.
-        properties: Those of its texts.
-    """
-
-    before: Sequence[etree._Element] = ()
+    before: Sequence[etree._Element] = ()  # Those before its content.
+    # What its content is put into; `None` if it is that of the tag around it.
     content: etree._Element | None = None
-    after: Sequence[etree._Element] = ()
-    properties: Properties = None
+    after: Sequence[etree._Element] = ()  # Those after its content.
+    properties: Properties = None  # Those of its texts.
 
 
 class DocxDocument:
-    """A .docx file.
-
-    Args:
-        content: Its bytes.
-
-    Attributes:
-        format: Format of its text, for `translate_markup`.
-        plain: The paragraphs with letters of body, headers, footers and notes.
+    """A .docx file: its paragraphs with letters in body, headers, footers and notes.
 
     Raises:
         ValueError: If it is not a .docx file, or unpacks to too much.
@@ -70,8 +57,8 @@ class DocxDocument:
     def __init__(self, content: bytes):
         self._parts = docx_package.read_parts(content)
         self._trees = {
-            name: docx_package.parse_xml(part.content)
-            for name, part in self._parts.items()
+            name: docx_package.parse_xml(part)
+            for name, (_, part) in self._parts.items()
             if docx_package.TRANSLATED.fullmatch(name)
         }
         self._kept, self._paragraphs, texts = [], [], []
@@ -85,8 +72,9 @@ class DocxDocument:
                     texts.append(text)
         self.plain = "\n".join(texts)
 
-    def make_text(self) -> str:
-        """Returns the paragraphs as HTML; works once."""
+    @functools.cached_property
+    def text(self) -> str:
+        """The paragraphs as HTML."""
         written = [self._write_element("p", p) for p in self._paragraphs]
         return "\n".join(["<body>", *written, "</body>"])
 
@@ -96,15 +84,7 @@ class DocxDocument:
             kept = self._kept[int(element.get("id"))]
             self._fill(kept.content, element, kept.properties)
             order_ranges(kept.content)
-        return docx_package.write_parts(
-            self._parts
-            | {
-                name: self._parts[name]._replace(
-                    content=docx_package.serialize_xml(tree)
-                )
-                for name, tree in self._trees.items()
-            }
-        )
+        return docx_package.write_parts(self._parts, self._trees)
 
     def _fill(
         self, parent: etree._Element, element: etree._Element, properties: Properties
@@ -137,14 +117,13 @@ class DocxDocument:
                 parts.append(self._write_unit(key))
                 continue
             texts = list(group)
-            text = escape("".join(piece.text for piece in texts))
+            part = escape("".join(piece.text for piece in texts))
             if key != usual:
-                part = Kept(properties=texts[0].properties)
-                text = self._write_tag("span", part, text)
-            parts.append(text)
-        return self._write_tag(
-            tag, kept._replace(properties=properties), "".join(parts)
-        )
+                span = Kept(properties=texts[0].properties)
+                part = self._write_tag("span", span, part)
+            parts.append(part)
+        kept = kept._replace(properties=properties)
+        return self._write_tag(tag, kept, "".join(parts))
 
     def _write_unit(self, unit: Piece | Field) -> str:
         if unit.name in CONTAINERS:
@@ -152,11 +131,9 @@ class DocxDocument:
         if unit.name == "field":
             code, result, end = ([p.node for p in pieces] for pieces in unit)
             if unit.is_link:
-                kept = Kept(code, None, end)
-                return self._write_units("a", kept, unit.result)
-            text = "".join(map(read_text, result))
-            kept = Kept([*code, *result, *end])
-            return self._write_tag("code", kept, escape(text))
+                return self._write_units("a", Kept(code, None, end), unit.result)
+            text = escape("".join(map(read_text, result)))
+            return self._write_tag("code", Kept([*code, *result, *end]), text)
         if unit.name == "fldSimple":
             text = escape(read_text(unit.node))
             return self._write_tag("code", Kept([unit.node]), text)
@@ -192,19 +169,12 @@ def order_ranges(paragraph: etree._Element) -> None:
     """Swaps starts and ends of bookmarks and the like that changed places."""
     ends = {}
     for node in list(paragraph.iter()):
-        key = (
-            re.sub("End$", "Start", name_of(node)),
-            node.get(qualify(paragraph, "id")),
-        )
-        if name_of(node).endswith("End"):
+        name, number = name_of(node), node.get(qualify(paragraph, "id"))
+        key = re.sub("End$", "Start", name), number
+        if name.endswith("End"):
             ends[key] = node
         elif key in ends:
-            swap(node, ends[key])
-
-
-def swap(first: etree._Element, second: etree._Element) -> None:
-    """Swaps two elements."""
-    place = etree.Element("place")
-    first.getparent().replace(first, place)
-    second.getparent().replace(second, first)
-    place.getparent().replace(place, second)
+            place, end = etree.Element("place"), ends[key]
+            node.getparent().replace(node, place)
+            end.getparent().replace(end, node)
+            place.getparent().replace(place, end)

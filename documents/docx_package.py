@@ -7,7 +7,6 @@ import io
 import re
 import zipfile
 import zlib
-from typing import NamedTuple
 
 from lxml import etree
 
@@ -19,25 +18,12 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Encrypted documents, and .doc.
 ENCRYPTED = 1  # A bit of `flag_bits`.
 # Those of the standard. Others may take gigabytes.
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# The errors of `zipfile` for damaged archives.
-DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    NotImplementedError,
-    OSError,
-    ValueError,
-)
+# The errors of `zipfile` for damaged archives, some of which it does not support.
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError)
+Parts = dict[str, tuple[zipfile.ZipInfo, bytes]]
 
 
-class Part(NamedTuple):
-    """A part of a package."""
-
-    info: zipfile.ZipInfo
-    content: bytes
-
-
-def read_parts(content: bytes) -> dict[str, Part]:
+def read_parts(content: bytes) -> Parts:
     """Returns the parts of a .docx file by name.
 
     Raises:
@@ -59,7 +45,7 @@ def read_parts(content: bytes) -> dict[str, Part]:
         )
     if MAIN not in infos:
         raise refusal(f"one without {MAIN}")
-    return {name: Part(info, read_part(archive, info)) for name, info in infos.items()}
+    return {name: (info, read_part(archive, info)) for name, info in infos.items()}
 
 
 def read_part(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
@@ -81,12 +67,15 @@ def refusal(received: str) -> ValueError:
     )
 
 
-def write_parts(parts: dict[str, Part]) -> bytes:
-    """Returns the .docx file of parts."""
+def write_parts(parts: Parts, trees: dict[str, etree._Element]) -> bytes:
+    """Returns the .docx file of parts, some of which are replaced by trees."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        for part in parts.values():
-            archive.writestr(part.info, part.content)
+        for name, (info, content) in parts.items():
+            if name in trees:
+                tree = trees[name].getroottree()
+                content = etree.tostring(tree, encoding="UTF-8", standalone=True)
+            archive.writestr(info, content)
     return file.getvalue()
 
 
@@ -106,7 +95,3 @@ def parse_xml(content: bytes | str) -> etree._Element:
     if root.getroottree().docinfo.doctype:
         raise refusal("one whose XML has a document type")
     return root
-
-
-def serialize_xml(root: etree._Element) -> bytes:
-    return etree.tostring(root.getroottree(), encoding="UTF-8", standalone=True)

@@ -14,19 +14,8 @@ NAMESPACES = (
     "http://purl.oclc.org/ooxml/wordprocessingml/main",
 )
 # Elements with runs that are translated, unlike `del` and `moveFrom`.
-CONTAINERS = frozenset(
-    [
-        "bdo",
-        "customXml",
-        "dir",
-        "hyperlink",
-        "ins",
-        "moveTo",
-        "sdt",
-        "sdtContent",
-        "smartTag",
-    ]
-)
+NAMES = "bdo customXml dir hyperlink ins moveTo sdt sdtContent smartTag"
+CONTAINERS = frozenset(NAMES.split())
 WITH_RUNS = CONTAINERS | {"fldSimple"}
 # Parts of incomplete fields, such as a table of contents, are among them.
 BREAKS = frozenset(["br", "cr", "delInstrText", "fldChar", "instrText", "ptab", "tab"])
@@ -40,21 +29,13 @@ Properties = etree._Element | None  # Of a run, its `rPr`.
 
 
 class Piece(NamedTuple):
-    """A part of a paragraph that is put back as a whole.
+    """A part of a paragraph that is put back as a whole."""
 
-    Attributes:
-        name: Name of the element; that of a text is `"t"`.
-        node: The element, or a run that holds it alone.
-        text: The text; of a mark of a field its type.
-        properties: Those of its run.
-        format: Key that is the same for texts that look the same.
-    """
-
-    name: str
-    node: etree._Element
-    text: str = ""
-    properties: Properties = None
-    format: str = ""
+    name: str  # Name of the element; that of a text is `"t"`.
+    node: etree._Element  # The element, or a run that holds it alone.
+    text: str = ""  # The text; of a mark of a field its type.
+    properties: Properties = None  # Those of its run.
+    format: str = ""  # Key that is the same for texts that look the same.
 
 
 class Field(NamedTuple):
@@ -111,7 +92,11 @@ def take_pieces(parent: etree._Element) -> Iterator[Piece]:
 def split_run(run: etree._Element) -> Iterator[Piece]:
     """Yields the pieces of a run, which it takes apart."""
     properties = run.find(qualify(run, "rPr"))
-    format = describe_format(properties)
+    format = "".join(
+        etree.tostring(each, method="c14n", exclusive=True).decode()
+        for each in (() if properties is None else properties)
+        if name_of(each) not in UNSEEN
+    )
     names = {
         node: name_of(node)
         for node in run
@@ -124,9 +109,8 @@ def split_run(run: etree._Element) -> Iterator[Piece]:
             if properties is not None:
                 single.append(copy.deepcopy(properties))
             single.append(node)
-        text = node.text
-        if name == "fldChar":
-            text = node.get(qualify(node, "fldCharType"))
+        is_mark = name == "fldChar"
+        text = node.get(qualify(node, "fldCharType")) if is_mark else node.text
         yield Piece(name, single, text or "", properties, format)
 
 
@@ -144,29 +128,14 @@ def group_fields(pieces: list[Piece]) -> list[Piece | Field]:
             ends[begin] = separate or begin, index
     units, index = [], 0
     while index < len(pieces):
-        if index not in ends:
-            units.append(pieces[index])
-            index += 1
-            continue
-        separate, end = ends[index]
-        units.append(
-            Field(
-                pieces[index : separate + 1],
-                pieces[separate + 1 : end],
-                pieces[end : end + 1],
-            )
-        )
+        unit, end = pieces[index], index
+        if index in ends:
+            separate, end = ends[index]
+            cuts = (index, separate + 1), (separate + 1, end), (end, end + 1)
+            unit = Field(*(pieces[slice(*cut)] for cut in cuts))
+        units.append(unit)
         index = end + 1
     return units
-
-
-def describe_format(properties: Properties) -> str:
-    """Returns the `format` of a `Piece`."""
-    return "".join(
-        etree.tostring(each, method="c14n", exclusive=True).decode()
-        for each in (() if properties is None else properties)
-        if name_of(each) not in UNSEEN
-    )
 
 
 def most_common_format(units: Sequence[Piece | Field]) -> tuple[str, Properties]:

@@ -4,50 +4,38 @@
 receives their translations, so that any model can translate it.
 """
 
-import collections
 import functools
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
 
 from documents.character_encoding import decode, encode
 from documents.docx_document import DocxDocument
+from documents.markup.markup_tokens import Span
 from documents.markup.translate_markup import Steps, markup_steps
 from documents.plain_text import text_steps
 from documents.subtitles import Subtitles
 
 
-class Document(Protocol):
-    """A document to translate.
+class TextDocument:
+    """A document that is translated as a whole, in its own encoding.
+
+    Documents of other formats have the same attributes and the same method.
 
     Attributes:
         format: A format of `markup_steps`; `None` for plain text.
         plain: String, what limits count and a language is detected from.
+        text: The text that is translated.
     """
 
-    format: str | None
-    plain: str
-
-    def make_text(self) -> str:
-        """Returns the text that is translated."""
-
-    def fill(self, translation: str) -> bytes:
-        """Returns the document with the translation of that text."""
-
-
-class TextDocument:
-    """A `Document` that is translated as a whole, in its own encoding."""
-
     def __init__(self, content: bytes, format: str | None = None):
-        self.plain, self._encoding = decode(content, format)
-        self.format = format
-
-    def make_text(self) -> str:
-        return self.plain
+        self.text, self._encoding = decode(content, format)
+        self.plain, self.format = self.text, format
 
     def fill(self, translation: str) -> bytes:
+        """Returns the document with the translation of its text."""
         return encode(translation, self._encoding, self.format)
 
 
+Document = TextDocument | Subtitles | DocxDocument
 READERS = {
     "text": TextDocument,
     "html": functools.partial(TextDocument, format="html"),
@@ -67,13 +55,6 @@ FORMAT_OF_SUFFIX = {
 }
 
 
-class TranslatedDocument(NamedTuple):
-    """A translated document; the counts are those of `markup_steps`."""
-
-    content: bytes
-    counts: collections.Counter
-
-
 def read_document(content: bytes, format: str) -> Document:
     """Reads a document of one of `READERS`.
 
@@ -85,16 +66,15 @@ def read_document(content: bytes, format: str) -> Document:
 
 def translation_steps(
     document: Document,
-    split: Callable[[list[str]], list[list[tuple[int, int]]]],
+    split: Callable[[list[str]], list[list[Span]]],
     knows_placeholders: bool = False,
     with_attributes: bool = True,
 ) -> Steps:
-    """Translates a document as `markup_steps` does; returns `TranslatedDocument`."""
-    text = document.make_text()
+    """Translates a document as `markup_steps` does; its content is bytes."""
     if document.format is None:
-        found = yield from text_steps(text, split)
+        found = yield from text_steps(document.text, split)
     else:
         found = yield from markup_steps(
-            text, document.format, split, knows_placeholders, with_attributes
+            document.text, document.format, split, knows_placeholders, with_attributes
         )
-    return TranslatedDocument(document.fill(found.text), found.counts)
+    return found._replace(content=document.fill(found.content))

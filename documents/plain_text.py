@@ -1,18 +1,19 @@
 """Translates plain text, sentence by sentence or part by part."""
 
 import collections
-import pathlib
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 
-from command_line.errors import InvalidDocumentError, UserError
+from command_line.errors import InvalidDocumentError
+from documents.markup.markup_tokens import copy_with_edits
 from documents.markup.tagged_sentences import find_middle_blank
 from documents.markup.translate_markup import (
     MAX_HALVINGS,
     Steps,
-    Translated,
+    TranslatedDocument,
     TranslationRequest,
 )
+from text_processing.placeholders import FENCE
 
 # No model's limit is below these characters, so a shorter text is not split:
 # its translation was cut since it did not end.
@@ -20,62 +21,19 @@ MAX_WHOLE = 100
 PART_BYTES = 2**14  # Bytes of a text that are translated at once.
 # A longer line is cut: the signature takes twice as many.
 LINE_BYTES = 2**19
-# The rule of `export.model.sentence_splitting.FENCE`.
-FENCE = re.compile(rb"[ \t]*(?:```|~~~)")
-END_OF_FENCE = re.compile(rb"[ \t]*(?:```|~~~)[ \t]*\r?\n?\Z")
-
-
-def pair_files(
-    folder: pathlib.Path, output: pathlib.Path | None
-) -> Iterator[tuple[pathlib.Path, pathlib.Path]]:
-    """Yields pairs of an input file and its output file.
-
-    Hidden files are skipped. Output names lose the suffix `.gz`.
-
-    Args:
-        folder: Input folder, searched recursively.
-        output: Output folder; it is created if it does not exist.
-
-    Raises:
-        UserError: If `output` is not a folder, or lies within `folder`, or if
-            two files have the same output.
-    """
-    if output is None or output.is_file():
-        raise UserError(
-            "--output must be a folder where --input is one. "
-            f"Received: --output {output}"
-        )
-    if output.resolve().is_relative_to(folder.resolve()):
-        raise UserError(
-            "--output must be outside of --input. "
-            f"Received: --input {folder}, --output {output}"
-        )
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        if path.is_file() and not any(p.startswith(".") for p in name.parts):
-            target = output / str(name).removesuffix(".gz")
-            if target in found:
-                raise UserError(
-                    "files in --input must have different names without .gz. "
-                    f"Received: {found[target]}, {path}"
-                )
-            found[target] = path
-    for target, path in found.items():
-        yield path, target
+BEGIN_OF_FENCE = re.compile(FENCE.encode())
+END_OF_FENCE = re.compile(rb"%b[ \t]*\r?\n?\Z" % FENCE.encode())
 
 
 def split_at_line_ends(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     """Splits a text at line ends into parts of about `PART_BYTES` bytes.
 
-    Each part can be translated alone, since no sentence spans two lines.
-
-    Yields:
-        The text of a part, and whether it is of fenced code, which stays.
+    Each part can be translated alone, since no sentence spans two lines. Yields
+    the text of a part, and whether it is of fenced code, which stays.
     """
     held, size, in_fence = [], 0, False
     for line in lines:
-        begins = not in_fence and FENCE.match(line)
+        begins = not in_fence and BEGIN_OF_FENCE.match(line)
         if held and (begins or size >= PART_BYTES):
             yield b"".join(held), in_fence
             held, size = [], 0
@@ -112,12 +70,12 @@ def split_long_line(line: bytes) -> Iterator[bytes]:
 def translate_text(
     translate: Callable, lines: Iterable[bytes], counts: dict[str, int]
 ) -> Iterator[bytes]:
-    """Yields the translation of a text, part by part.
+    """Yields the translation of a text in UTF-8, part by part.
 
     Args:
         translate: Function from a list of texts to the outputs of the
             signature `translate_document`.
-        lines: The text, UTF-8, with its line ends.
+        lines: The text, with its line ends.
         counts: Counter, as in `translate_lines`.
 
     Raises:
@@ -144,14 +102,11 @@ def text_steps(text: str, split: Callable) -> Steps:
     """Translates plain text as `markup_steps` does documents with tags."""
     (spans,) = split([text])
     found = yield from translate_whole([text[start:end] for start, end in spans])
-    parts, place = [], 0
-    for (start, end), (translation, _) in zip(spans, found, strict=True):
-        parts += [text[place:start], translation]
-        place = end
+    edits = [(*span, new) for span, (new, _) in zip(spans, found, strict=True)]
     counts = collections.Counter(
         sentences=len(found), truncated=sum(was_cut for _, was_cut in found)
     )
-    return Translated("".join([*parts, text[place:]]), counts)
+    return TranslatedDocument(copy_with_edits(text, edits), counts)
 
 
 def translate_whole(
@@ -159,8 +114,7 @@ def translate_whole(
 ) -> Generator[TranslationRequest, list, list[tuple[str, bool]]]:
     """Translates sentences; one that the model cuts is split in two.
 
-    Returns:
-        The translation of each, and whether it was cut all the same.
+    Returns the translation of each, and whether it was cut all the same.
     """
     if not texts:
         return []

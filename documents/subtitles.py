@@ -4,6 +4,7 @@ import re
 import textwrap
 
 from documents.character_encoding import decode, encode
+from documents.markup.markup_tokens import copy_with_edits
 
 # The texts of a cue, between the times and an empty line.
 CUE = re.compile(
@@ -27,26 +28,22 @@ class Subtitles:
     def __init__(self, content: bytes):
         text, self._encoding = decode(content, "srt")
         self._newline = "\r\n" if "\r\n" in text else "\n"
-        self._text = text.replace("\r\n", "\n")
-        self._cues = list(CUE.finditer(self._text))
+        self._source = text.replace("\r\n", "\n")
+        self._cues = list(CUE.finditer(self._source))
         self._enclosed = [split_enclosing(cue["text"]) for cue in self._cues]
-        self.plain = "\n".join(" ".join(t.split()) for _, t, _ in self._enclosed)
-
-    def make_text(self) -> str:
-        return self.plain
+        self.text = "\n".join(" ".join(t.split()) for _, t, _ in self._enclosed)
+        self.plain = self.text
 
     def fill(self, translation: str) -> bytes:
-        parts, end = [], 0
+        edits = []
         texts = translation.split("\n") if self._cues else []
         for cue, (before, old, after), new in zip(
             self._cues, self._enclosed, texts, strict=True
         ):
             if "\n" in old.strip():
                 new = textwrap.fill(new, LINE_LENGTH)
-            parts += [self._text[end : cue.start("text")], before, new, after]
-            end = cue.end()
-        parts.append(self._text[end:])
-        text = "".join(parts).replace("\n", self._newline)
+            edits.append((*cue.span("text"), f"{before}{new}{after}"))
+        text = copy_with_edits(self._source, edits).replace("\n", self._newline)
         return encode(text, self._encoding, "srt")
 
 

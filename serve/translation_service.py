@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from documents.formats import Document as FileDocument, translation_steps
+from documents.formats import Document, translation_steps
 from documents.markup.translate_markup import markup_steps
 from serve.batching import Batcher
 from serve.document_queue import run_together
@@ -16,7 +16,7 @@ from serve.metrics import Metrics
 from serve.options import LimitOptions
 from serve.schemas import http_error
 from translate.runtime.runtime import ALTERNATIVES, MARKUP, PROBE, Runtime, Translation
-from translate.segmentation import Document, find_sentences, split_texts
+from translate.segmentation import SplitText, find_sentences, split_texts
 
 Models = dict[tuple[str, str], Runtime]  # By the codes of a pair.
 
@@ -185,12 +185,12 @@ class TranslationService:
         check_markup(route, "html format is")
         make_steps = functools.partial(markup_steps, format="html")
         return [
-            TextTranslation(each.text, [], each.counts["truncated"] > 0)
+            TextTranslation(each.content, [], each.counts["truncated"] > 0)
             for each in await self._translate_documents(route, make_steps, texts)
         ]
 
     async def translate_file(
-        self, route: Route, document: FileDocument, suffix: str
+        self, route: Route, document: Document, suffix: str
     ) -> bytes:
         """Returns the translation of a document; `suffix` is for messages."""
         self.check([document.plain])
@@ -224,7 +224,7 @@ class TranslationService:
         align = functools.partial(run, model.align, is_admitted=True)
         return await run_together(steps, translate, align)
 
-    async def split(self, route: Route, texts: list[str]) -> list[Document]:
+    async def split(self, route: Route, texts: list[str]) -> list[SplitText]:
         """Splits texts into sentences."""
         self.check(texts)
         return await asyncio.to_thread(
@@ -239,7 +239,7 @@ def check_markup(route: Route, what: str) -> None:
 
 
 def join(
-    document: Document, results: list[tuple[Translation, list[str]]], alternatives: int
+    document: SplitText, results: list[tuple[Translation, list[str]]], alternatives: int
 ) -> TextTranslation:
     """Replaces the sentences of a document by their translations.
 

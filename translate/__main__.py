@@ -20,8 +20,12 @@ from command_line.options import add_options, flag, option, part, read_options
 from command_line.progress import show_progress
 from command_line.text_files import open_atomically, open_text, strip_byte_order_mark
 from documents.formats import READERS
-from documents.plain_text import pair_files, translate_text
-from translate.document_translation import make_sentence_translator, translate_document
+from documents.plain_text import translate_text
+from translate.document_translation import (
+    make_sentence_translator,
+    pair_files,
+    translate_document,
+)
 from translate.line_batching import print_warnings, translate_lines
 from translate.loading import TranslatorOptions, load
 from translate.nearest_translations import NearestTranslator

@@ -1,6 +1,8 @@
 """Translates documents as bytes, for `translate --format`."""
 
+import pathlib
 import sys
+from collections.abc import Iterator
 
 from command_line.errors import InvalidDocumentError, UserError
 from documents.formats import read_document, translation_steps
@@ -9,8 +11,7 @@ from documents.markup.translate_markup import (
     describe_counts,
     run_steps,
 )
-from export.bundle.server_config import WARMUP_BATCH_SIZES
-from translate.line_batching import cut_batches
+from translate.line_batching import MAX_ROWS, cut_batches
 from translate.runtime.runtime import Runtime
 from translate.segmentation import find_sentences
 
@@ -19,7 +20,6 @@ from translate.segmentation import find_sentences
 # computes those of all heads and layers, and refuses more than 2**26 numbers.
 MAX_SQUARES = 2**21
 MAX_ALIGNED_SQUARES = 2**17
-MAX_ROWS = WARMUP_BATCH_SIZES[-1]  # The server's.
 
 
 def make_sentence_translator(runtime: Runtime) -> SentenceTranslator:
@@ -53,18 +53,16 @@ def make_sentence_translator(runtime: Runtime) -> SentenceTranslator:
 
 def in_batches(items: list, max_squares: int, answer) -> list:
     """Returns the answers to texts, or to pairs of them, of similar length."""
-    sizes = [
-        max(len(text.encode()) for text in ((item,) if isinstance(item, str) else item))
-        for item in items
-    ]
+
+    def fits(rows, longest):
+        return rows <= MAX_ROWS and rows * longest**2 <= max_squares
+
+    pairs = [(item,) if isinstance(item, str) else item for item in items]
+    sizes = [max(len(text.encode()) for text in pair) for pair in pairs]
     found = [None] * len(items)
-    for indices in cut_batches(
-        sizes,
-        lambda rows, longest: rows <= MAX_ROWS and rows * longest**2 <= max_squares,
-    ):
-        for index, each in zip(
-            indices, answer([items[i] for i in indices]), strict=True
-        ):
+    for batch in cut_batches(sizes, fits):
+        answers = answer([items[i] for i in batch])
+        for index, each in zip(batch, answers, strict=True):
             found[index] = each
     return found
 
@@ -81,15 +79,13 @@ def translate_document(
         InvalidDocumentError: If it cannot be read.
     """
     try:
-        found = run_steps(
-            translation_steps(
-                read_document(data, format),
-                translator.split,
-                translator.knows_placeholders,
-                with_attributes,
-            ),
-            translator,
+        steps = translation_steps(
+            read_document(data, format),
+            translator.split,
+            translator.knows_placeholders,
+            with_attributes,
         )
+        found = run_steps(steps, translator)
     except UserError:  # The error of a server.
         raise
     except ValueError as error:
@@ -98,3 +94,39 @@ def translate_document(
     for note in describe_counts(found.counts, translator.knows_placeholders):
         print(note, file=sys.stderr)
     return found.content
+
+
+def pair_files(
+    folder: pathlib.Path, output: pathlib.Path | None
+) -> Iterator[tuple[pathlib.Path, pathlib.Path]]:
+    """Yields the files of a folder and its subfolders, each with its output file.
+
+    Hidden files are skipped. Output names lose the suffix `.gz`.
+
+    Raises:
+        UserError: If `output` is not a folder, or lies within `folder`, or if
+            two files have the same output.
+    """
+    if output is None or output.is_file():
+        raise UserError(
+            "--output must be a folder where --input is one. "
+            f"Received: --output {output}"
+        )
+    if output.resolve().is_relative_to(folder.resolve()):
+        raise UserError(
+            "--output must be outside of --input. "
+            f"Received: --input {folder}, --output {output}"
+        )
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if path.is_file() and not any(p.startswith(".") for p in name.parts):
+            target = output / str(name).removesuffix(".gz")
+            if target in found:
+                raise UserError(
+                    "files in --input must have different names without .gz. "
+                    f"Received: {found[target]}, {path}"
+                )
+            found[target] = path
+    for target, path in found.items():
+        yield path, target

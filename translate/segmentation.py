@@ -12,16 +12,11 @@ from export.model.sentence_splitting import MAX_REPETITIONS, split_long, split_t
 MAX_SENTENCE_BYTES = 2**30  # No sentence is split for its length.
 
 
-class Document(NamedTuple):
-    """A text that is split into sentences.
+class SplitText(NamedTuple):
+    """A text that is split into sentences."""
 
-    Attributes:
-        parts: Strings; their concatenation is the text.
-        places: Ints, indices of the parts that are sentences.
-    """
-
-    parts: list[str]
-    places: list[int]
+    parts: list[str]  # Their concatenation is the text.
+    places: list[int]  # Indices of the parts that are sentences.
 
     @property
     def sentences(self) -> list[str]:
@@ -35,7 +30,7 @@ class Document(NamedTuple):
         return "".join(parts)
 
 
-def split_texts(texts: list[str], language: str, max_bytes: int) -> list[Document]:
+def split_texts(texts: list[str], language: str, max_bytes: int) -> list[SplitText]:
     """Splits texts into sentences and the text between; see `split_text`.
 
     Args:
@@ -47,7 +42,7 @@ def split_texts(texts: list[str], language: str, max_bytes: int) -> list[Documen
     split = make_sentence_splitter(language.split("-")[0])
     parts, is_sentence = split(texts, max_bytes)
     return [
-        Document(
+        SplitText(
             [part.decode() for part in parts[row].numpy()],
             is_sentence[row].numpy().nonzero()[0].tolist(),
         )
@@ -62,14 +57,9 @@ def find_sentences(
     if not texts:
         return []
     spans = []
-    for document in split_texts(texts, language, max_bytes):
-        ends = list(itertools.accumulate(map(len, document.parts)))
-        spans.append(
-            [
-                (ends[place] - len(document.parts[place]), ends[place])
-                for place in document.places
-            ]
-        )
+    for parts, places in split_texts(texts, language, max_bytes):
+        ends = list(itertools.accumulate(map(len, parts), initial=0))
+        spans.append([(ends[place], ends[place + 1]) for place in places])
     return spans
 
 

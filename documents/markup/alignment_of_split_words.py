@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from documents.markup.markup_tokens import Span
 from documents.markup.tag_projection import Node
 from documents.markup.tagged_sentences import Sentence
 from documents.markup.word_alignment import Word, find_words, kind_of, split_words
@@ -22,18 +23,11 @@ AMOUNT = re.compile(rf"(?:[+−±-]|[€£$¥]\ ?)?({NUMBER})\D*")
 
 
 class Alignment(NamedTuple):
-    """The words of a translation.
-
-    Attributes:
-        words: The words.
-        weights: Float array `(words, words of the sentence)`; `None` without
-            tags.
-        sources: For each word, the index of its word in the sentence, or -1.
-    """
+    """The words of a translation."""
 
     words: list[Word]
-    weights: np.ndarray | None
-    sources: list[int]
+    weights: np.ndarray | None  # `(words, words of the sentence)`, if it has tags.
+    sources: list[int]  # The index of each word's word in the sentence, or -1.
 
 
 def align_words(
@@ -41,18 +35,13 @@ def align_words(
 ) -> Alignment:
     """Splits the words of a translation, and sets `fixed` of its leaves.
 
-    Args:
-        sentence: The sentence.
-        translation: Its translation.
-        weights: Float array `(target words, source words)`, with the words of
-            `find_words`; `None` if the sentence has no tags. Its words are then
-            aligned by their positions.
+    The weights `(target words, source words)` have the words of `find_words`.
+    Without weights, as without tags, words are aligned by their positions.
     """
     targets = find_words(translation)
     if weights is None:
         ratio = len(sentence.words) / max(1, len(targets))
-        places = range(len(targets))
-        return Alignment(targets, None, [int(i * ratio) for i in places])
+        return Alignment(targets, None, [int(i * ratio) for i in range(len(targets))])
     sources = find_words(sentence.text)
     spans = locate_leaves(sentence, translation, targets, sources, weights)
     parts = split_pairs(sentence, translation, targets, sources, weights)
@@ -78,7 +67,7 @@ def locate_leaves(
     targets: list[Word],
     sources: list[Word],
     weights: np.ndarray,
-) -> dict[Node, tuple[int, int]]:
+) -> dict[Node, Span]:
     """Returns the spans of the leaves that occur in a translation.
 
     Among equal candidates the one with the most attention to the leaf is taken.
@@ -98,21 +87,20 @@ def locate_leaves(
             free = [s for s in spans if not taken[slice(*s)].any()]
         if not free:
             continue
+        words = words_in(sources, leaf)
+        best = free[0]
         if len(free) > 1:
-            shares = weights[:, words_in(sources, leaf)].sum(axis=1)
+            shares = weights[:, words].sum(axis=1)
             # Of equal ones, the one at the same share of the sentence.
             place = leaf.start * len(translation) / len(sentence.text)
             best = max(
                 free,
                 key=lambda span: (
-                    mean_share(shares, targets, span),
+                    shares[words_in(targets, Word(*span, True))].mean(),
                     -abs(span[0] - place),
                 ),
             )
-        else:
-            best = free[0]
         if not is_whole:
-            words = words_in(sources, leaf)
             best = include_unit(best, targets, weights, words, taken)
         taken[slice(*best)] = True
         found[leaf] = best
@@ -142,21 +130,15 @@ def number_pattern(text: str) -> str:
 
 
 def include_unit(
-    span: tuple[int, int],
+    span: Span,
     targets: list[Word],
     weights: np.ndarray,
     words: range,
     taken: np.ndarray,
-) -> tuple[int, int]:
-    """Extends a number by the words beside it that are of the same amount.
+) -> Span:
+    """Extends a number by words beside it that attend to the amount's `words`.
 
-    Args:
-        span: The place of the number in the translation.
-        targets: The words of the translation.
-        weights: Float array `(target words, source words)`.
-        words: The source words of the amount.
-        taken: Bool array `(characters,)`, those of the translation that belong
-            to another part.
+    Characters of the translation that are `taken` belong to another part.
     """
 
     def is_of_amount(number):
@@ -177,24 +159,18 @@ def include_unit(
     return start, max(span[1], targets[last - 1].end)
 
 
-def mean_share(shares: np.ndarray, targets: list[Word], span: tuple[int, int]) -> float:
-    """Returns the mean attention of the words of a span."""
-    return shares[words_in(targets, Word(*span, True))].mean()
-
-
 def split_pairs(
     sentence: Sentence,
     translation: str,
     targets: list[Word],
     sources: list[Word],
     weights: np.ndarray,
-) -> list[list[tuple[int, int]]]:
+) -> list[list[Span]]:
     """Returns where to split the words whose translations are split, too.
 
-    Returns:
-        For each pair of such words, positions in the sentence and the same ones
-        in the translation, from the beginnings of the words to their ends. A
-        word that a leaf splits is left out unless it is the same in both.
+    For each pair of such words: positions in the sentence and in the translation,
+    from the beginnings of the words to their ends. A word that a leaf splits is
+    left out unless it is the same in both.
     """
     found = []
     if sentence.words == sources or not targets:
@@ -229,11 +205,6 @@ def split_pairs(
 def find_same_place(old: str, new: str, place: int) -> int | None:
     """Returns where to split a word that begins or ends like another one.
 
-    Args:
-        old: A word that is split.
-        new: Its translation.
-        place: Int, where `old` is split.
-
     Example:
         >>> (find_same_place("CO2-free", "CO2", 2), find_same_place("un", "in", 1))
         (2, 1)
@@ -246,24 +217,14 @@ def find_same_place(old: str, new: str, place: int) -> int | None:
         place += len(new) - len(old)
     if not 0 < place < len(new):
         return None
-    # What translation leaves as it is may be split before a mark, as the source is.
-    return place if old == new or kind_of(new[place]) != "mark" else None
+    # A word that stays may be split before a mark, as it was.
+    return place if new == old or kind_of(new[place]) != "mark" else None
 
 
 def align_parts(
-    weights: np.ndarray,
-    sources: list[Word],
-    targets: list[Word],
-    pairs: list[tuple[int, int]],
+    weights: np.ndarray, sources: list[Word], targets: list[Word], pairs: list[Span]
 ) -> None:
-    """Sets the weights of the parts of a word and its translation.
-
-    Args:
-        weights: Float array `(target parts, source parts)`, changed in place.
-        sources: The parts of the sentence's words.
-        targets: The parts of the translation's words.
-        pairs: Where both words are split, see `split_pairs`.
-    """
+    """Sets the weights of the parts of a word and its translation in place."""
     rows = words_in(targets, Word(pairs[0][1], pairs[-1][1], True))
     columns = words_in(sources, Word(pairs[0][0], pairs[-1][0], True))
     shares = weights[rows][:, columns].sum(axis=1)
@@ -284,15 +245,7 @@ def spread_weights(
     sources: list[Word],
     source_parts: list[Word],
 ) -> np.ndarray:
-    """Returns the weights of parts of words, or of several words together.
-
-    Args:
-        weights: Float array `(target words, source words)`.
-        targets: The target words.
-        target_parts: Parts of them.
-        sources: The source words.
-        source_parts: Parts of them, each of which gets a share by its length.
-    """
+    """Returns the weights of parts of words; a source part's share is by length."""
     if target_parts != targets:
         begins = [word.start for word in targets]
         rows = [bisect.bisect_right(begins, part.start) - 1 for part in target_parts]

@@ -2,6 +2,7 @@
 
 import bisect
 import collections
+import functools
 import html
 import re
 from collections.abc import Callable, Iterable
@@ -9,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from documents.markup.html_scanner import read_document
+from documents.markup.html_scanner import read_html_document
 from documents.markup.markdown_parser import (
     IMAGE_SPECIAL,
     escape_markdown,
     read_markdown,
 )
-from documents.markup.markup_tokens import Token, Value, resolve
+from documents.markup.markup_tokens import Edit, Token, Value, copy_with_edits, resolve
 from documents.markup.rendering import Escaping, write_sentence
 from documents.markup.segments import PLACEHOLDER_NAME, Segment, split_into_segments
 from documents.markup.tagged_sentences import Sentence
@@ -27,7 +28,6 @@ class Format(NamedTuple):
 
     read: Callable[[str], Iterable[Token]]
     escaping: Escaping
-    is_strict: bool = True  # Whether a tag is valid at every position.
 
 
 HTML_ESCAPING = Escaping(lambda text, is_first: html.escape(text, quote=False))
@@ -37,32 +37,17 @@ IMAGE_ESCAPING = Escaping(lambda text, is_first: IMAGE_SPECIAL.sub(r"\\\g<0>", t
 UNESCAPED = Escaping(lambda text, is_first: text)
 MARKDOWN_ESCAPING = Escaping(escape_markdown, copies_plain=False)
 FORMATS = {
-    "html": Format(read_document, HTML_ESCAPING),
+    "html": Format(read_html_document, HTML_ESCAPING),
     "xml": Format(read_xml, HTML_ESCAPING),
-    "markdown": Format(read_markdown, UNESCAPED, is_strict=False),
+    "markdown": Format(read_markdown, UNESCAPED),
 }
 
 
-# How often a document of Markdown is parsed again.
-MAX_REPARSES = 4
-
-
-class Edit(NamedTuple):
-    """A span of a document, and its replacement."""
-
-    start: int
-    end: int
-    text: str
+MAX_REPARSES = 4  # How often a document of Markdown is parsed again.
 
 
 class DocumentWriter:
-    """Writes a document.
-
-    Args:
-        source: The document.
-        aligned: The sentences, their translations and weights, in order.
-        format: Name of its format.
-    """
+    """Writes a document with its sentences, their translations and weights."""
 
     def __init__(
         self,
@@ -72,10 +57,10 @@ class DocumentWriter:
     ):
         self._source, self._format = source, FORMATS[format]
         self._values, self._sentences = {}, {}
-        for sentence, *found in aligned:
-            segment = sentence.segment
+        for found in aligned:
+            segment = found[0].segment
             group = self._sentences if segment.value is None else self._values
-            group.setdefault(segment, []).append((sentence, *found))
+            group.setdefault(segment, []).append(found)
         self._escapings = {
             segment: HTML_ESCAPING if segment.is_html else self._format.escaping
             for segment in self._sentences
@@ -92,29 +77,29 @@ class DocumentWriter:
             self._write_value(segment.value, group)
             for segment, group in self._values.items()
         ]
-        copy = Copier(self._source, edits)
+        copy = functools.partial(copy_with_edits, self._source, edits)
         result, places = self._write_sentences(copy)
-        for _ in range(MAX_REPARSES):
-            if self._format.is_strict or result == self._source:
-                break
-            if not self._escape_more(result, places):
-                break
-            result, places = self._write_sentences(copy)
+        # In other formats a tag is valid at every position.
+        if self._format.escaping is UNESCAPED:
+            for _ in range(MAX_REPARSES):
+                if result == self._source or not self._escape_more(result, places):
+                    break
+                result, places = self._write_sentences(copy)
         return result
 
     def _write_value(self, value: Value, group: list) -> Edit:
         """Returns the edit of an attribute's value."""
-        copy = Copier(self._source, [])
         in_markdown = value.syntax == "markdown"
         escaping = IMAGE_ESCAPING if in_markdown else ATTRIBUTE_ESCAPING
+        copy = functools.partial(copy_with_edits, self._source, [])
         edits = [
-            Edit(*sentence.place, write_sentence(sentence, *found, escaping, copy)[0])
-            for sentence, *found in group
+            (*found[0].place, write_sentence(*found, escaping, copy)[0])
+            for found in group
         ]
-        text = Copier(self._source, edits)(value.start, value.end)
+        text = copy_with_edits(self._source, edits, value.start, value.end)
         if value.syntax == "unquoted" and re.search(r"[\s\"'=<>`]|^$", text):
             text = '"' + text.replace('"', "&quot;") + '"'
-        return Edit(value.start, value.end, text)
+        return value.start, value.end, text
 
     def _write_sentences(self, copy: Callable) -> tuple[str, dict]:
         """Returns the document, and for each segment its span and its text."""
@@ -122,10 +107,10 @@ class DocumentWriter:
         for segment, group in self._sentences.items():
             if segment in self._kept:
                 continue
-            escaping = self._escapings[segment]
             plain, until, start = [], 0, None
             for sentence, *found in group:
                 first, last = sentence.place
+                escaping = self._escapings[segment]
                 written, text = write_sentence(sentence, *found, escaping, copy)
                 parts += [copy(done, first), written]
                 length += len(parts[-2])
@@ -163,29 +148,6 @@ class DocumentWriter:
             else:
                 self._kept.add(segment)
         return has_changed
-
-
-class Copier:
-    """Copies spans of a document with edits.
-
-    Args:
-        source: The document.
-        edits: The edits, sorted. None of them crosses the ends of a span.
-    """
-
-    def __init__(self, source: str, edits: list[Edit]):
-        self._source, self._edits = source, edits
-        self._starts = [edit.start for edit in edits]
-
-    def __call__(self, start: int, end: int) -> str:
-        first = bisect.bisect_left(self._starts, start)
-        parts, done = [], start
-        while first < len(self._starts) and self._starts[first] < end:
-            edit = self._edits[first]
-            parts += [self._source[done : edit.start], edit.text]
-            done = edit.end
-            first += 1
-        return "".join([*parts, self._source[done:end]])
 
 
 def count_tags(segment: Segment) -> collections.Counter:

@@ -72,7 +72,7 @@ COMMENT_END = re.compile(r"(?<=<!--)-?>|--!?>")
 ENTITY = re.compile(r"&(?:#(?:[0-9]++|[xX][0-9a-fA-F]++)|[a-zA-Z][a-zA-Z0-9]*+);?")
 
 
-def read_document(source: str) -> Iterator[Token]:
+def read_html_document(source: str) -> Iterator[Token]:
     """Yields the tokens of a document, with the end tags that it leaves out."""
     opened = []  # Names of open elements, those in `ENDED`.
     counts = collections.Counter()  # Of these names, for linear time.
@@ -124,7 +124,7 @@ def read_html(source: str) -> Iterator[Token]:
             place = len(source)  # The tag does not end.
         else:
             place = end_of_declaration(source, start, foreign)
-        yield from read_text(source, done, start)
+        yield from split_at_entities(source, done, start)
         done = place
         if tag is None:
             is_block = source[start + 2 : start + 3].lower() == "d"
@@ -143,7 +143,7 @@ def read_html(source: str) -> Iterator[Token]:
             if token.name in RAW and done < place:
                 yield Token(Kind.VOID, done, place, is_block=True)
                 done = place
-    yield from read_text(source, done, len(source))
+    yield from split_at_entities(source, done, len(source))
 
 
 def end_of_declaration(source: str, start: int, foreign: int) -> int:
@@ -171,24 +171,16 @@ def end_of_raw(source: str, place: int, name: str) -> int:
 
 
 def read_tag(source: str, found: re.Match) -> Token:
-    """Returns the token of a tag.
-
-    Args:
-        source: The document.
-        found: The match of `TAG`.
-    """
+    """Returns the token of a tag from the match of `TAG`."""
     name, inner = found[1].lower(), found[2]
     start, end = found.span()
     is_block = name in BLOCKS
     if source.startswith("/", start + 1):
         return Token(Kind.CLOSE, start, end, name=name, is_block=is_block)
-    kind, values, attributes = Kind.OPEN, (), {}
+    attributes, values = read_attributes(source, name, found)
     # HTML has no other empty elements: `<p/>` is a start tag.
     is_empty = inner.endswith("/") and (name in FOREIGN or "-" in name)
-    if name in VOID_ELEMENTS or is_empty:
-        kind = Kind.VOID
-    if "=" in inner:
-        attributes, values = read_attributes(source, name, found)
+    kind = Kind.VOID if name in VOID_ELEMENTS or is_empty else Kind.OPEN
     keeps = is_untranslated(name, attributes) if kind is Kind.OPEN else None
     return Token(kind, start, end, "", name, is_block, keeps, tuple(values))
 
@@ -214,19 +206,16 @@ def read_attributes(
     return attributes, [] if is_kept else values
 
 
-def read_text(source: str, start: int, end: int) -> Iterator[Token]:
+def split_at_entities(source: str, start: int, end: int) -> Iterator[Token]:
     """Yields the tokens of a text: parts of the source, and entities."""
-    if start == end:
-        return
-    if source.find("&", start, end) >= 0:
-        for found in ENTITY.finditer(source, start, end):
-            text = html.unescape(found[0])
-            if text == found[0]:
-                continue
-            if start < found.start():
-                plain = source[start : found.start()]
-                yield Token(Kind.TEXT, start, found.start(), plain)
-            yield Token(Kind.TEXT, *found.span(), text)
-            start = found.end()
+    for found in ENTITY.finditer(source, start, end):
+        text = html.unescape(found[0])
+        if text == found[0]:
+            continue
+        if start < found.start():
+            plain = source[start : found.start()]
+            yield Token(Kind.TEXT, start, found.start(), plain)
+        yield Token(Kind.TEXT, *found.span(), text)
+        start = found.end()
     if start < end:
         yield Token(Kind.TEXT, start, end, source[start:end])

@@ -57,13 +57,7 @@ def read_markdown(source: str) -> Iterator[Token]:
 
 
 def escape_markdown(text: str, is_first: bool) -> str:
-    """Escapes all that may be markup.
-
-    Args:
-        text: A word or sign.
-        is_first: Whether it is one of the first two of a sentence, which may
-            be the mark of a list.
-    """
+    """Escapes all that may be markup; one of the first two words begins lists."""
     if is_first and text in (".", ")"):
         return "\\" + text
     return SPECIAL.sub(r"\\\g<0>", text)
@@ -95,24 +89,16 @@ def tokenize(parser: markdown_it.MarkdownIt, state) -> None:
             state.append_pending(state.src[state.pos])
             state.pos += 1
         if len(state.tokens) > count:
-            record_positions(state.tokens, count, pending, state.pos)
+            record_positions(state.tokens[count:], pending, state.pos)
             pending = state.pos
     if state.pending:
         token = state.pushPending()
         token.meta.update(start=pending, end=state.posMax)
 
 
-def record_positions(tokens, first, start, end):
-    """Records the positions of the tokens of one rule.
-
-    Args:
-        tokens: The tokens.
-        first: Index of the first one, which may be the text before the rest.
-        start: Where it begins.
-        end: Where the last one ends.
-    """
-    for place in range(first, len(tokens)):
-        token = tokens[place]
+def record_positions(tokens: list, start: int, end: int) -> None:
+    """Records the positions of the tokens of one rule, and of the text before."""
+    for token in tokens:
         if "start" in token.meta:  # In a link.
             start = token.meta["end"]
             continue
@@ -146,48 +132,37 @@ class Places:
         return self._sources[part] + place - self._starts[part]
 
     def move(self, token: Token, offset: int = 0) -> Iterator[Token]:
-        """Yields a token of the content as tokens of the source.
-
-        Args:
-            token: A token, with positions relative to `offset`.
-            offset: Int, a position in the content.
-        """
+        """Yields a token, which counts from an offset, as tokens of the source."""
         start, end = token.start + offset, token.end + offset
         first = bisect.bisect_right(self._starts, start)
         last = bisect.bisect_left(self._starts, end)
         cuts = [start, end]
         if token.kind is Kind.TEXT and end - start == len(token.text):
             cuts[1:1] = self._starts[first:last]
-        spans = [(v.start + offset, v.end + offset, v) for v in token.values]
+        spans = [(v.start + offset, v.end + offset, v.syntax) for v in token.values]
         values = tuple(
-            Value(*map(self.locate, span), v.syntax)
-            for *span, v in spans
-            if self.is_in_one_part(*span)
+            Value(self.locate(begin), self.locate(stop), syntax)
+            for begin, stop, syntax in spans
+            # It is in one part.
+            if bisect.bisect_right(self._starts, begin)
+            == bisect.bisect_left(self._starts, stop)
         )
-        kind, _, _, text, *rest, _ = token
         for one, two in itertools.pairwise(cuts):
-            part = text[one - start : two - start] if len(cuts) > 2 else text
-            yield Token(kind, self.locate(one), self.locate(two), part, *rest, values)
-
-    def is_in_one_part(self, start: int, end: int) -> bool:
-        part = bisect.bisect_right(self._starts, start)
-        return part == bisect.bisect_left(self._starts, end)
+            part = token.text[one - start : two - start]
+            yield token._replace(
+                start=self.locate(one),
+                end=self.locate(two),
+                text=part if len(cuts) > 2 else token.text,
+                values=values,
+            )
 
 
 def find_lines(
     content: str, first: int, source: str, lines: list[int], done: int
 ) -> Places | None:
-    """Returns where the lines of a block are in the source.
+    """Returns where the lines of a block are in the source; `None` if they differ.
 
-    Args:
-        content: The content of the block.
-        first: Int, its first line.
-        source: The document.
-        lines: Where each line begins.
-        done: Int, where the block before ends.
-
-    Returns:
-        The positions, or `None` if the lines differ.
+    The source has its lines at `lines`; the block before ends at `done`.
     """
     places, start = Places(), 0
     for number, line in enumerate(content.split("\n"), start=first):
@@ -209,25 +184,19 @@ def find_lines(
         places.add(start, place)
         done = place + len(written)
         if written != line:
-            add_bars(places, line, start, place)
+            for count, bar in enumerate(re.finditer(r"\|", line)):
+                places.add(start + bar.start(), place + bar.start() + count)
+                places.add(start + bar.end(), place + bar.end() + count + 1)
         start += len(line) + 1
     return places
-
-
-def add_bars(places: Places, line: str, start: int, place: int) -> None:
-    """Adds the escaped bars of a line."""
-    for count, bar in enumerate(re.finditer(r"\|", line)):
-        places.add(start + bar.start(), place + bar.start() + count)
-        places.add(start + bar.end(), place + bar.end() + count + 1)
 
 
 def read_html_block(block, content: str, places: Places) -> Iterator[Token]:
     """Yields the tokens of a block of HTML."""
     for token in read_html(content):
-        for moved in places.move(token):
-            if moved.kind is Kind.TEXT:
-                moved = moved._replace(name=HTML)
-            yield moved
+        if token.kind is Kind.TEXT:
+            token = token._replace(name=HTML)
+        yield from places.move(token)
 
 
 def read_inline(block, content: str, places: Places) -> Iterator[Token]:
@@ -289,8 +258,7 @@ def make_token(token, start: int, end: int) -> Token:
         case "code_inline" | "math_inline" | "math_inline_double":
             return Token(Kind.VERBATIM, start, end, token.content, name)
         case "link_open" if token.markup == "autolink":
-            href = token.attrs["href"]
-            return Token(Kind.VERBATIM, start, end, href, name)
+            return Token(Kind.VERBATIM, start, end, token.attrs["href"], name)
     if token.nesting == 0:
         return Token(Kind.VOID, start, end, name=token.type)
     kind = Kind.OPEN if token.nesting > 0 else Kind.CLOSE

@@ -4,10 +4,14 @@ Each format has a parser that reports positions in the source. Text that is not
 translated is copied from the source, so that it never changes.
 """
 
+import bisect
 import dataclasses
 import enum
 from collections.abc import Iterable
 from typing import NamedTuple
+
+Span = tuple[int, int]  # Where a part of a text begins and ends.
+Edit = tuple[int, int, str]  # A span, and the text that replaces it.
 
 
 class Kind(enum.Enum):
@@ -22,43 +26,27 @@ class Kind(enum.Enum):
 
 
 class Value(NamedTuple):
-    """The value of an attribute that is translated.
-
-    Attributes:
-        start: Int, where it begins.
-        end: Int, where it ends.
-        syntax: `"quoted"`, `"unquoted"` or, for an image, `"markdown"`.
-    """
+    """The value of an attribute that is translated."""
 
     start: int
     end: int
-    syntax: str
+    syntax: str  # `"quoted"`, `"unquoted"` or, for an image, `"markdown"`.
 
 
 class Token(NamedTuple):
-    """A part of a document.
-
-    Attributes:
-        kind: Its kind.
-        start: Int, where it begins in the source.
-        end: Int, where it ends.
-        text: The text of a text, or of a token that replaces words. Of a tag,
-            its source in a translation, if that differs from the original.
-        name: The tag's name.
-        is_block: Whether a tag ends a sentence.
-        keeps: Whether the content of a tag is not translated; `None` if the tag
-            does not decide.
-        values: The values of its attributes that are translated.
-    """
+    """A part of a document, from `start` to `end` in its source."""
 
     kind: Kind
     start: int
     end: int
+    # That of a text, or of a token that replaces words. Of a tag, its source in a
+    # translation, if that differs from the original.
     text: str = ""
-    name: str = ""
-    is_block: bool = False
+    name: str = ""  # The tag's.
+    is_block: bool = False  # Whether a tag ends a sentence.
+    # Whether the content of a tag stays; `None` if the tag does not decide.
     keeps: bool | None = None
-    values: tuple[Value, ...] = ()
+    values: tuple[Value, ...] = ()  # Those of its attributes that are translated.
 
 
 # Inline elements whose text is not natural language.
@@ -72,16 +60,22 @@ CHANGES = {Kind.OPEN: 1, Kind.CLOSE: -1}
 PUNCTUATION = frozenset(".,;:!?…'\"()[]«»‹›“”‘’„‚¿¡-‐‑–—/&%、。，；：！？（）「」『』")
 
 
+def copy_with_edits(
+    source: str, edits: list[Edit], start: int = 0, end: int | None = None
+) -> str:
+    """Returns a span of a text with its edits; they are sorted, none crosses an end."""
+    end = len(source) if end is None else end
+    parts, first = [], bisect.bisect_left(edits, (start,))
+    for begin, done, text in edits[first : bisect.bisect_left(edits, (end,))]:
+        parts += [source[start:begin], text]
+        start = done
+    return "".join([*parts, source[start:end]])
+
+
 def is_untranslated(
     name: str, attributes: dict, code: frozenset[str] = CODE | CODE_BLOCKS
 ) -> bool | None:
-    """Returns whether an element is not translated; `None` if undecided.
-
-    Args:
-        name: The element's name.
-        attributes: Dict from name to value.
-        code: Names of elements whose text is not natural language.
-    """
+    """Returns whether an element is not translated; `None` if undecided."""
     wish = (attributes.get("translate") or "").lower()
     if wish in ("yes", "no"):
         return wish == "no"
@@ -92,23 +86,14 @@ def is_untranslated(
 
 @dataclasses.dataclass
 class Scope:
-    """An open element that begins or ends an untranslated part.
-
-    Attributes:
-        name: Its name.
-        keeps: Whether its content is not translated.
-        place: Index of its first token in the result.
-        text_place: Index of its first text.
-        has_block: Whether it is a block or contains one.
-        depth: Number of open elements of its name.
-    """
+    """An open element that begins or ends an untranslated part."""
 
     name: str
-    keeps: bool
-    place: int
-    text_place: int
-    has_block: bool = False
-    depth: int = 0
+    keeps: bool  # Whether its content is not translated.
+    place: int  # Index of its first token in the result.
+    text_place: int  # Index of its first text.
+    has_block: bool = False  # Whether it is a block or contains one.
+    depth: int = 0  # Number of open elements of its name.
 
 
 def resolve(tokens: Iterable[Token]) -> list[Token]:
@@ -131,14 +116,12 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
             if len(scopes) == MAX_DEPTH:
                 raise ValueError(
                     f"`text` must nest at most {MAX_DEPTH} elements with and "
-                    "without translation. Received: one more at "
-                    f"{token.start}"
+                    f"without translation. Received: one more at {token.start}"
                 )
-            where = len(found), len(texts)
-            scopes.append(Scope(token.name, token.keeps, *where))
+            scopes.append(Scope(token.name, token.keeps, len(found), len(texts)))
         if scopes and token.is_block:
             scopes[-1].has_block = True
-        change = CHANGES.get(token.kind, 0) if scopes else 0
+        change = CHANGES.get(token.kind)
         if token.is_block or keeps != switches:
             values = () if keeps and not switches else token.values
             token = token._replace(kind=Kind.BREAK, values=values)
@@ -153,11 +136,7 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
 
 
 def count_tag(scopes: list[Scope], name: str, change: int) -> int:
-    """Counts a tag in the innermost scope of its name.
-
-    Returns:
-        The number of scopes that stay open.
-    """
+    """Counts a tag in the innermost scope of its name; returns how many stay open."""
     for place in reversed(range(len(scopes))):
         if scopes[place].name == name:
             scopes[place].depth += change

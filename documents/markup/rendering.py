@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from documents.markup.alignment_of_split_words import Alignment, align_words
-from documents.markup.markup_tokens import Kind
+from documents.markup.markup_tokens import Kind, Span
 from documents.markup.segments import BLANKS
 from documents.markup.tag_projection import Node, Projection
 from documents.markup.tagged_sentences import Sentence
@@ -27,13 +27,8 @@ def repair_placeholders(
 ) -> tuple[str, int]:
     """Makes each placeholder occur once in a translation.
 
-    Args:
-        sentence: The sentence.
-        translation: Its translation.
-        knows_placeholders: Whether placeholders replace its leaves.
-
-    Returns:
-        The translation, and the number of leaves that were missing or repeated.
+    Returns the translation, and the number of leaves that were missing or
+    repeated.
     """
     names = [sentence.text[leaf.start : leaf.end] for leaf in sentence.leaves]
     repaired = sum(
@@ -62,38 +57,23 @@ def normalize_blanks(text: str) -> str:
 
 @dataclasses.dataclass
 class Item:
-    """A written word or leaf of a translation.
-
-    Attributes:
-        start: Int, where it begins in the translation.
-        end: Int, where it ends.
-        source: Index of its word in the sentence, or -1.
-        plain: Its text.
-        written: The same in the document, if it is among the same words.
-        escaped: The same in the document among any words.
-        is_copy: Whether it is a word of the source.
-    """
+    """A written word or leaf, from `start` to `end` in the translation."""
 
     start: int
     end: int
-    source: int
-    plain: str
-    written: str
-    escaped: str
-    is_copy: bool
+    source: int  # Index of its word in the sentence, or -1.
+    plain: str  # Its text.
+    written: str  # The same in the document, if it is among the same words.
+    escaped: str  # The same in the document among any words.
+    is_copy: bool  # Whether it is a word of the source.
 
 
 class Escaping(NamedTuple):
-    """How the words of a translation are escaped.
+    """How the words of a translation are escaped."""
 
-    Attributes:
-        escape: Function that escapes a word; its second argument is whether it
-            is one of the first two of a sentence.
-        copies_plain: Whether words that are as in the source are not escaped.
-    """
-
+    # The second argument is whether a word is one of the first two of a sentence.
     escape: Callable[[str, bool], str]
-    copies_plain: bool = True
+    copies_plain: bool = True  # Whether words as in the source are not escaped.
 
 
 class Writer:
@@ -129,7 +109,7 @@ class Writer:
         for number, gap in enumerate(gaps):
             left = items[number - 1] if number else None
             right = items[number] if number < len(items) else None
-            span = self._copied_gap(gap, left, right)
+            span = self._find_copied_gap(gap, left, right)
             if left:
                 # Text of the source may be markup at another position.
                 is_same = span and (right is None or right.is_copy)
@@ -140,25 +120,27 @@ class Writer:
                 parts.append(self._write_gap(gap, left, right))
         return "".join(parts), " ".join(item.plain for item in items)
 
-    def _copied_gap(
+    def _find_copied_gap(
         self, gap: list[int], left: Item | None, right: Item | None
-    ) -> tuple[int, int] | None:
-        """Returns the span of the source that is between two words.
-
-        `None` if something else is between them in the source.
-        """
-        source_gaps = self._sentence.gaps
+    ) -> Span | None:
+        """Returns the span between two words in the source if it is the same."""
+        sentence = self._sentence
         before = left.source if left else -1
-        after = right.source if right else len(source_gaps) - 1
+        after = right.source if right else len(sentence.words)
         if (
-            after == before + 1
-            and (left is None or before >= 0)
-            and gap == source_gaps[after]
-            and not any(mark in self._written for mark in gap)
-            and self._has_same_blank(left, right)
+            after != before + 1
+            or (left and before < 0)
+            or gap != sentence.gaps[after]
+            or any(mark in self._written for mark in gap)
+            or not self._has_same_blank(left, right)
         ):
-            return self._gap_span(before, after)
-        return None
+            return None
+        start, end = sentence.place
+        if left:
+            start = sentence.span_of(before)[1]
+        if after < len(sentence.words):
+            end = sentence.span_of(after)[0]
+        return start, end
 
     def _place(self, node: Node) -> None:
         """Puts the tags in a node where they belong."""
@@ -197,11 +179,10 @@ class Writer:
         words, sources = self._alignment.words, self._alignment.sources
         for number, (word, source) in enumerate(zip(words, sources, strict=True)):
             gaps[-1] += self._gaps[number]
-            leaf = self._leaves.get(number)
             if number in self._dropped:
                 continue
-            if leaf:
-                items.append(self._make_leaf(leaf))
+            if number in self._leaves:
+                items.append(self._make_leaf(self._leaves[number]))
             else:
                 items.append(self._make_item(word, source, len(items) < 2))
             gaps.append([])
@@ -210,16 +191,10 @@ class Writer:
 
     def _make_leaf(self, leaf: Node) -> Item:
         words = self._alignment.words[slice(*leaf.run)]
+        start, end = words[0].start, words[-1].end
+        plain = self._sentence.marks[leaf.opening].text
         written = self._write_mark(leaf.opening)
-        return Item(
-            words[0].start,
-            words[-1].end,
-            leaf.first,
-            self._sentence.marks[leaf.opening].text,
-            written,
-            written,
-            True,
-        )
+        return Item(start, end, leaf.first, plain, written, written, True)
 
     def _make_item(self, word: Word, source: int, is_first: bool) -> Item:
         sentence, escape = self._sentence, self._escaping.escape
@@ -265,15 +240,6 @@ class Writer:
         is_copy = left.is_copy or right.is_copy
         return found == blank or (found == " " and blank.isspace() and is_copy)
 
-    def _gap_span(self, before: int, after: int) -> tuple[int, int]:
-        """Returns the span between two words of the source in the document."""
-        start, end = self._sentence.place
-        if before >= 0:
-            start = self._sentence.span_of(before)[1]
-        if after < len(self._sentence.words):
-            end = self._sentence.span_of(after)[0]
-        return start, end
-
     def _write_gap(self, gap: list[int], left: Item | None, right: Item | None) -> str:
         """Writes tags and the blank among them: before the first start tag."""
         blank, parts = self._blank(left, right), []
@@ -315,12 +281,7 @@ def write_sentence(
 ) -> tuple[str, str]:
     """Returns a translation with and without the tags of its sentence.
 
-    Args:
-        sentence: The sentence.
-        translation: Its translation.
-        weights: As in `align_words`.
-        escaping: How its words are escaped.
-        copy: Function that returns a span of the document.
+    The weights are those of `align_words`; `copy` returns a span of the document.
     """
     if not sentence.marks and copy(*sentence.place) == sentence.text:
         is_plain = escaping.escape(translation, False) == translation

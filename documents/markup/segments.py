@@ -3,11 +3,19 @@
 import array
 import bisect
 import dataclasses
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from documents.markup.html_scanner import read_text
-from documents.markup.markup_tokens import HTML, Kind, Token, Value
+from documents.markup.html_scanner import split_at_entities
+from documents.markup.markup_tokens import (
+    HTML,
+    Kind,
+    Span,
+    Token,
+    Value,
+    copy_with_edits,
+)
 from text_processing.placeholders import find_untranslatable_spans
 
 PLACEHOLDER_NAME = "placeholder"  # The name of a part without a tag.
@@ -19,49 +27,31 @@ OTHER_BLANKS = re.compile(r"[ \t\n\r\f]{2,}|[\t\n\r\f]")
 
 @dataclasses.dataclass(eq=False)
 class Segment:
-    """The text between two sentence breaks, with its inline tags.
+    """The text between two sentence breaks, with its inline tags."""
 
-    Attributes:
-        text: The text, with one blank for any number.
-        hidden: The same text with letters instead of untranslated parts, so
-            that no sentence ends in them.
-        starts: Ints, where each character begins in the document.
-        ends: Ints, where each character ends.
-        marks: For each token that is not text, its span in the text and the
-            token; sorted.
-        is_html: Whether it is HTML in Markdown.
-        value: The value of an attribute that it is, if any.
-    """
-
-    text: str
+    text: str  # With one blank for any number.
+    # With letters instead of untranslated parts, so that no sentence ends there.
     hidden: str
-    starts: array.array
-    ends: array.array
+    starts: array.array  # Where each character begins in the document.
+    ends: array.array  # Where each character ends.
+    # The span in the text of each token that is not text, and the token; sorted.
     marks: list[tuple[int, int, Token]]
-    is_html: bool = False
-    value: Value | None = None
+    is_html: bool  # Whether it is HTML in Markdown.
+    value: Value | None  # The value of an attribute that it is, if any.
 
 
-class SegmentWriter:
-    """Builds a segment of tokens."""
+class TextWriter:
+    """Writes the text of tokens, and where its characters are in the document."""
 
     def __init__(self):
-        self._parts, self._last, self._length = [], "", 0
-        self._starts, self._ends = array.array("q"), array.array("q")
-        self._marks, self._is_html = [], False
+        self._parts, self._last, self.length = [], "", 0
+        self.starts, self.ends = array.array("q"), array.array("q")
 
-    def add(self, token: Token) -> None:
-        """Adds a token of the document."""
-        start = self._length
-        if token.kind is Kind.TEXT:
-            self._is_html |= token.name == HTML
-            self._write(token, token.text)
-            return
-        if token.kind is Kind.VERBATIM:
-            self._write(token, token.text.strip())
-        self._marks.append((start, self._length, token))
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
 
-    def _write(self, token: Token, text: str) -> None:
+    def write(self, token: Token, text: str) -> None:
         done = 0
         for found in OTHER_BLANKS.finditer(text):
             first, last = found.span()
@@ -77,84 +67,68 @@ class SegmentWriter:
             return
         self._parts.append(text)
         self._last = text[-1]
-        self._length += len(text)
+        self.length += len(text)
         if token.end - token.start == len(token.text):
             first = token.start + place
             last = first + len(text)
-            self._starts.extend(range(first, last))
-            self._ends.extend(range(first + 1, last + 1))
-            self._ends[-1] += size - 1
+            self.starts.extend(range(first, last))
+            self.ends.extend(range(first + 1, last + 1))
+            self.ends[-1] += size - 1
         else:
-            self._starts.extend([token.start] * len(text))
-            self._ends.extend([token.end] * len(text))
-
-    def finish(self, value: Value | None = None) -> Segment | None:
-        """Returns the segment, or `None` if it has no letters."""
-        text = "".join(self._parts)
-        if not any(map(str.isalpha, text)):
-            return None
-        spans = [mark[:2] for mark in self._marks if mark[0] < mark[1]]
-        hidden = hide(text, spans)
-        firsts, lasts = ([m[side] for m in self._marks] for side in (0, 1))
-        found = [
-            (start, end)
-            for start, end in find_untranslatable_spans(hidden)
-            # There is no tag in it.
-            if bisect.bisect_right(lasts, start) == bisect.bisect_left(firsts, end)
-        ]
-        for start, end in found:
-            where = self._starts[start], self._ends[end - 1]
-            part = Token(Kind.VERBATIM, *where, text[start:end], PLACEHOLDER_NAME)
-            self._marks.append((start, end, part))
-        # Python keeps the order of tags at the same place.
-        self._marks.sort(key=lambda mark: mark[2].start)
-        return Segment(
-            text,
-            hide(hidden, found),
-            self._starts,
-            self._ends,
-            self._marks,
-            self._is_html,
-            value,
-        )
+            self.starts.extend([token.start] * len(text))
+            self.ends.extend([token.end] * len(text))
 
 
-def hide(text: str, spans: list[tuple[int, int]]) -> str:
+def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment | None:
+    """Returns the segment of tokens, or `None` if it has no letters."""
+    writer, marks, is_html = TextWriter(), [], False
+    for token in tokens:
+        start = writer.length
+        if token.kind is Kind.TEXT:
+            is_html |= token.name == HTML
+            writer.write(token, token.text)
+            continue
+        if token.kind is Kind.VERBATIM:
+            writer.write(token, token.text.strip())
+        marks.append((start, writer.length, token))
+    text = writer.text
+    if not any(map(str.isalpha, text)):
+        return None
+    hidden = hide(text, [mark[:2] for mark in marks if mark[0] < mark[1]])
+    firsts, lasts = ([mark[side] for mark in marks] for side in (0, 1))
+    found = [
+        (start, end)
+        for start, end in find_untranslatable_spans(hidden)
+        # There is no tag in it.
+        if bisect.bisect_right(lasts, start) == bisect.bisect_left(firsts, end)
+    ]
+    for start, end in found:
+        where = writer.starts[start], writer.ends[end - 1]
+        part = Token(Kind.VERBATIM, *where, text[start:end], PLACEHOLDER_NAME)
+        marks.append((start, end, part))
+    # Python keeps the order of tags at the same place.
+    marks.sort(key=lambda mark: mark[2].start)
+    return Segment(
+        text, hide(hidden, found), writer.starts, writer.ends, marks, is_html, value
+    )
+
+
+def hide(text: str, spans: list[Span]) -> str:
     """Replaces untranslated parts of a text by letters."""
-    parts, done = [], 0
-    for start, end in spans:
-        parts += [text[done:start], "X", "x" * (end - start - 1)]
-        done = end
-    return "".join([*parts, text[done:]])
+    edits = [(start, end, "X" + "x" * (end - start - 1)) for start, end in spans]
+    return copy_with_edits(text, edits)
 
 
 def split_into_segments(
     tokens: list[Token], source: str, with_attributes: bool
 ) -> Iterator[Segment]:
-    """Yields the segments of a document that have letters.
-
-    Args:
-        tokens: The tokens of the document.
-        source: The document.
-        with_attributes: Whether to yield those of attributes, too, before the
-            one that they are in.
-    """
-    writer, values = SegmentWriter(), []
+    """Yields the segments that have letters; attributes before their sentence."""
+    group, values = [], []
     for token in [*tokens, Token(Kind.BREAK, len(source), len(source))]:
         values += token.values if with_attributes else ()
         if token.kind is not Kind.BREAK:
-            writer.add(token)
+            group.append(token)
             continue
-        yield from filter(None, (read_value(v, source) for v in values))
-        segment = writer.finish()
-        if segment:
-            yield segment
-        writer, values = SegmentWriter(), []
-
-
-def read_value(value: Value, source: str) -> Segment | None:
-    """Returns the segment of an attribute's value, if it has letters."""
-    writer = SegmentWriter()
-    for token in read_text(source, value.start, value.end):
-        writer.add(token)
-    return writer.finish(value)
+        runs = [(split_at_entities(source, v.start, v.end), v) for v in values]
+        yield from filter(None, itertools.starmap(make_segment, [*runs, (group,)]))
+        group, values = [], []

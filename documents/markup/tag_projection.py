@@ -10,6 +10,8 @@ import dataclasses
 
 import numpy as np
 
+from documents.markup.markup_tokens import Span
+
 # Just below a half, since a gain of 0 is that of punctuation.
 NEUTRAL_SHARE = 0.5 - 1e-6
 # The share of attention with which a single word may be a tag's run.
@@ -18,36 +20,25 @@ MIN_SHARE = 0.1
 
 @dataclasses.dataclass(eq=False)
 class Node:
-    """A tag with its content, or a leaf that is put back unchanged.
+    """A tag with its content, or a leaf that is put back unchanged."""
 
-    Attributes:
-        start: Int, where it begins in the sentence, in characters.
-        end: Int, where it ends; a node without text ends where it begins.
-        opening: Index of the tag that opens it, or of the leaf; `None` if an
-            earlier sentence opens it.
-        closing: Index of the tag that closes it, if any.
-        continues: Whether a later sentence closes it.
-        is_leaf: Whether it replaces the translation of its content.
-        children: The nodes in it.
-        touches: Whether text, and no blank, precedes and follows it.
-        first: Index of its first source word.
-        last: Index of the first source word after it.
-        fixed: Indices of its words in the translation, if they are known.
-        run: Index of the first target word, and of the first one after it.
-    """
-
-    start: int
-    end: int
+    start: int  # Where it begins in the sentence, in characters.
+    end: int  # Where it ends; a node without text ends where it begins.
+    # Index of the tag that opens it, or of the leaf; `None` if an earlier sentence
+    # opens it.
     opening: int | None = None
-    closing: int | None = None
-    continues: bool = False
-    is_leaf: bool = False
+    closing: int | None = None  # Index of the tag that closes it, if any.
+    continues: bool = False  # Whether a later sentence closes it.
+    is_leaf: bool = False  # Whether it replaces the translation of its content.
     children: list["Node"] = dataclasses.field(default_factory=list)
+    # Whether text, and no blank, precedes and follows it.
     touches: tuple[bool, bool] = (False, False)
-    first: int = 0
-    last: int = 0
-    fixed: tuple[int, int] | None = None
-    run: tuple[int, int] = (0, 0)
+    first: int = 0  # Index of its first source word.
+    last: int = 0  # Index of the first source word after it.
+    # Indices of its words in the translation, if they are known.
+    fixed: Span | None = None
+    # Index of the first target word, and of the first one after it.
+    run: Span = (0, 0)
 
     @property
     def follows(self) -> bool:
@@ -70,11 +61,7 @@ class Node:
 class Projection:
     """Finds the runs of the nodes of a sentence.
 
-    Args:
-        weights: Float array `(target words, source words)`.
-        is_source_word: For each source word, whether it is one; else it is
-            punctuation.
-        is_target_word: The same for each target word.
+    The weights are `(target words, source words)`. What is no word is punctuation.
     """
 
     def __init__(
@@ -173,7 +160,7 @@ class Projection:
 
     def _find_run(
         self, node: Node, root: Node, gain: np.ndarray, free: np.ndarray, found: tuple
-    ) -> tuple[int, int]:
+    ) -> Span:
         """Returns the run of a node among the free words."""
         lo, hi = root.run
         same = node.first == root.first and node.last == root.last
@@ -194,7 +181,7 @@ class Projection:
 
     def _find_open_run(
         self, node: Node, gain: np.ndarray, free: np.ndarray, lo: int
-    ) -> tuple[int, int]:
+    ) -> Span:
         """Returns the run of a node that continues in another sentence."""
         size, taken = len(free), np.flatnonzero(~free)
         has_word = self._has_word(node)
@@ -216,7 +203,7 @@ class Projection:
 
     def _include_punctuation(
         self, node: Node, free: np.ndarray, first: int, end: int, lo: int
-    ) -> tuple[int, int]:
+    ) -> Span:
         """Adds punctuation to a run, as much as the node has at its ends."""
         held = self._is_source_word[node.first : node.last]
         if not any(held):
@@ -231,7 +218,7 @@ class Projection:
             end += not self._is_word[lo + end]
         return first, end
 
-    def _find_place(self, node: Node, run: tuple[int, int]) -> int:
+    def _find_place(self, node: Node, run: Span) -> int:
         """Returns the target word before which a node without words belongs.
 
         It stays beside the word that it follows or, if it does not, precedes.
@@ -256,14 +243,7 @@ def prohibitive_gain(gains: np.ndarray) -> float:
 
 
 def best_runs(gains: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the largest sum of a run in each row, and its shortest run.
-
-    Args:
-        gains: Float array `(rows, words)`.
-
-    Returns:
-        Arrays `(rows,)`: the sums, where the runs begin and where they end.
-    """
+    """Returns the largest sum of a run in each row, and where its shortest is."""
     rows, size = gains.shape
     sums = np.pad(np.cumsum(gains, axis=1), ((0, 0), (1, 0)))
     lowest = np.minimum.accumulate(sums[:, :-1], axis=1)
@@ -280,9 +260,7 @@ def best_prefix_length(sums: np.ndarray) -> int:
     return len(sums) - int(np.append(sums[::-1], 0.0).argmax())
 
 
-def move_outside(
-    place: int, node: Node, spans: list[Node], run: tuple[int, int]
-) -> int:
+def move_outside(place: int, node: Node, spans: list[Node], run: Span) -> int:
     """Returns where a node without words is in no run of another node."""
     place = min(max(place, run[0]), run[1])
     for span in spans:

@@ -5,7 +5,7 @@ import collections
 import dataclasses
 import re
 
-from documents.markup.markup_tokens import MAX_DEPTH, Kind, Token
+from documents.markup.markup_tokens import MAX_DEPTH, Kind, Span, Token, copy_with_edits
 from documents.markup.segments import Segment
 from documents.markup.tag_projection import Node
 from documents.markup.word_alignment import Word, find_words, split_words
@@ -18,37 +18,22 @@ MAX_CHARACTERS = 1000
 
 @dataclasses.dataclass
 class Sentence:
-    """A sentence.
-
-    Attributes:
-        segment: Its segment.
-        span: Its span in the text of the segment.
-        place: Its span in the document, with its tags.
-        text: The input of the model.
-        starts: Ints, where each character of `text` begins in the document.
-        ends: Ints, where each character ends.
-        marks: Its tokens that are not text.
-        root: The tree of its tags, with positions in that text.
-        leaves: The nodes that are put back unchanged, in order.
-        is_uppercase: Whether it is in capitals, which the model's input is not.
-        words: The words of the text, which are split at tags.
-        gaps: For each word and for the end, the indices of the tags before it.
-    """
+    """A sentence."""
 
     segment: Segment
-    span: tuple[int, int]
-    place: tuple[int, int]
-    text: str
-    starts: list[int]
-    ends: list[int]
-    marks: list[Token]
-    root: Node
-    leaves: list[Node]
-    is_uppercase: bool
-    words: list[Word] = dataclasses.field(default_factory=list)
-    gaps: list[list[int]] = dataclasses.field(default_factory=list)
+    span: Span  # In the text of the segment.
+    place: Span  # In the document, with its tags.
+    text: str  # The input of the model.
+    starts: list[int]  # Where each character of `text` begins in the document.
+    ends: list[int]  # Where each character ends.
+    marks: list[Token]  # Its tokens that are not text.
+    root: Node  # The tree of its tags, with positions in `text`.
+    leaves: list[Node]  # The nodes that are put back unchanged, in order.
+    is_uppercase: bool  # Whether it is in capitals, which the model's input is not.
+    words: list[Word]  # Those of `text`, which are split at tags.
+    gaps: list[list[int]]  # The indices of the tags before each word and the end.
 
-    def span_of(self, number: int) -> tuple[int, int]:
+    def span_of(self, number: int) -> Span:
         """Returns the span of a word in the document."""
         word = self.words[number]
         return self.starts[word.start], self.ends[word.end - 1]
@@ -66,41 +51,28 @@ class Sentence:
 
 
 def make_sentences(
-    segment: Segment,
-    spans: list[tuple[int, int]],
-    source: str,
-    knows_placeholders: bool,
+    segment: Segment, spans: list[Span], source: str, knows_placeholders: bool
 ) -> list[Sentence]:
-    """Returns the sentences of a segment.
-
-    Args:
-        segment: The segment.
-        spans: The spans of the sentences in its text.
-        source: The document.
-        knows_placeholders: Whether the model knows placeholders.
+    """Returns the sentences of a segment from their spans in its text.
 
     Raises:
         ValueError: If tags nest too deep in a sentence.
     """
     sentences, done = [], 0
     wholes = [(start, end) for start, end, _ in segment.marks if start < end]
-    for span in join_spans(spans, wholes):
-        for start, end in split_long(segment.hidden, *span, wholes):
+    for first, last in join_spans(spans, wholes):
+        for start, end in split_long(segment.hidden, first, last, wholes):
             marks, done = take_markup(segment.marks, start, end, done)
             if any(map(str.isalpha, visible(segment, start, end, marks))):
-                part = start, end
+                span = start, end
                 sentences.append(
-                    make_sentence(segment, part, source, marks, knows_placeholders)
+                    make_sentence(segment, span, source, marks, knows_placeholders)
                 )
     return sentences
 
 
 def make_sentence(
-    segment: Segment,
-    span: tuple[int, int],
-    source: str,
-    marks: list,
-    knows_placeholders: bool,
+    segment: Segment, span: Span, source: str, marks: list, knows_placeholders: bool
 ) -> Sentence:
     """Returns the sentence of a span, see `make_sentences`."""
     start, end = span
@@ -112,10 +84,13 @@ def make_sentence(
     tokens = [token for _, _, token in marks]
     root, leaves = build_tree(tokens, spans, len(text), source)
     lowered = text[:1] + text[1:].lower()
-    is_uppercase = is_in_capitals(segment.hidden[start:end], text, lowered)
+    is_uppercase = has_only_capitals(segment.hidden[start:end], text, lowered)
     if is_uppercase:
         text = lowered
-    sentence = Sentence(
+    cuts = sorted({place for span in spans for place in span})
+    wholes = [(leaf.start, leaf.end) for leaf in leaves]
+    words = split_words(text, find_words(text), cuts, wholes)
+    return Sentence(
         segment,
         span,
         (first, last),
@@ -126,47 +101,35 @@ def make_sentence(
         root,
         leaves,
         is_uppercase,
+        words,
+        locate_tags(root, spans, [word.start for word in words]),
     )
-    add_words(sentence, spans)
-    return sentence
 
 
-def add_words(sentence: Sentence, spans: list[tuple[int, int]]) -> None:
-    """Finds the words of a sentence, and those of each node."""
-    cuts = sorted({place for span in spans for place in span})
-    leaves = [(leaf.start, leaf.end) for leaf in sentence.leaves]
-    words = split_words(sentence.text, find_words(sentence.text), cuts, leaves)
-    begins = [word.start for word in words]
-    sentence.words = words
-    sentence.gaps = [[] for _ in range(len(words) + 1)]
+def locate_tags(root: Node, spans: list[Span], begins: list[int]) -> list[list[int]]:
+    """Sets the words of each node; returns the indices of tags before each word."""
+    gaps = [[] for _ in range(len(begins) + 1)]
     for number, (start, end) in enumerate(spans):
         if start == end:
-            gap = bisect.bisect_left(begins, start)
-            sentence.gaps[gap].append(number)
-    nodes = [sentence.root]
+            gaps[bisect.bisect_left(begins, start)].append(number)
+    nodes = [root]
     while nodes:
         node = nodes.pop()
         node.first = bisect.bisect_left(begins, node.start)
         node.last = bisect.bisect_left(begins, node.end)
         nodes += node.children
+    return gaps
 
 
-def find_whole(wholes: list[tuple[int, int]], index: int) -> tuple[int, int] | None:
-    """Returns the untranslated part that would be cut at an index, if any.
-
-    Args:
-        wholes: The spans of the untranslated parts of a text, sorted.
-        index: Int, an index of the text.
-    """
+def find_whole(wholes: list[Span], index: int) -> Span | None:
+    """Returns the untranslated part, of sorted ones, that a cut would divide."""
     before = bisect.bisect_left(wholes, (index,)) - 1
     if before >= 0 and index < wholes[before][1]:
         return wholes[before]
     return None
 
 
-def join_spans(
-    spans: list[tuple[int, int]], wholes: list[tuple[int, int]]
-) -> list[tuple[int, int]]:
+def join_spans(spans: list[Span], wholes: list[Span]) -> list[Span]:
     """Joins spans of sentences that were cut within an untranslated part."""
     joined = []
     for start, end in spans:
@@ -176,9 +139,7 @@ def join_spans(
     return joined
 
 
-def split_long(
-    hidden: str, start: int, end: int, wholes: list[tuple[int, int]]
-) -> list[tuple[int, int]]:
+def split_long(hidden: str, start: int, end: int, wholes: list[Span]) -> list[Span]:
     """Splits a span of a text so that each part has `MAX_CHARACTERS` or less.
 
     It is split at a blank, after punctuation if possible, or else anywhere but
@@ -207,33 +168,22 @@ def split_long(
 
 def visible(segment: Segment, start: int, end: int, marks: list) -> str:
     """Returns the text of a range without untranslated parts."""
-    parts, done = [], start
-    for first, last, _ in marks:
-        if start <= first < last <= end:
-            parts.append(segment.text[done:first])
-            done = last
-    return " ".join([*parts, segment.text[done:end]])
+    edits = [(i, j, " ") for i, j, _ in marks if start <= i < j <= end]
+    return copy_with_edits(segment.text, edits, start, end)
 
 
-def is_in_capitals(hidden: str, text: str, lowered: str) -> bool:
+def has_only_capitals(hidden: str, text: str, lowered: str) -> bool:
     """Returns whether a text has two words or more, all in capitals."""
     if not hidden.isupper() or len(text) != len(lowered):
         return False
-    words = [word for word in hidden.split() if word.isupper()]
-    return len([word for word in words if len(word) > 1]) > 1
+    return sum(word.isupper() and len(word) > 1 for word in hidden.split()) > 1
 
 
 def take_markup(marks: list, start: int, end: int, done: int) -> tuple:
-    """Returns the markup of a sentence, and the number of tokens taken so far.
+    """Returns the markup of a span, and the number of tokens taken so far.
 
     At its edges a sentence takes the tokens from the first start tag to the
-    last end tag.
-
-    Args:
-        marks: The markup of the segment.
-        start: Int, where the sentence begins.
-        end: Int, where it ends.
-        done: Int, the number of tokens that are taken already.
+    last end tag; `done` tokens of the segment are taken already.
     """
     first = done
     while first < len(marks) and (
@@ -251,13 +201,12 @@ def take_markup(marks: list, start: int, end: int, done: int) -> tuple:
 
 
 def write_text(
-    segment: Segment, span: tuple[int, int], marks: list, knows_placeholders: bool
-) -> tuple[str, list[int], list[int], list[tuple[int, int]]]:
+    segment: Segment, span: Span, marks: list, knows_placeholders: bool
+) -> tuple[str, list[int], list[int], list[Span]]:
     """Returns the model's input, and where its parts are.
 
-    Returns:
-        The text; where each of its characters begins and ends in the document;
-        and the spans of the markup in the text.
+    They are where each of its characters begins and ends in the document, and
+    the spans of the markup in the text.
     """
     done, end = span
     names = iter(PLACEHOLDERS if knows_placeholders else ())
@@ -278,18 +227,12 @@ def write_text(
 
 
 def build_tree(
-    tokens: list[Token], spans: list[tuple[int, int]], length: int, source: str
+    tokens: list[Token], spans: list[Span], length: int, source: str
 ) -> tuple[Node, list[Node]]:
     """Returns the tree of a sentence's tags, and its leaves with text.
 
     A tag without its other half continues in the sentence before or after. A
     wrongly nested tag is treated like an image.
-
-    Args:
-        tokens: The tags.
-        spans: The span of each in the text.
-        length: Int, the length of the text.
-        source: The document.
 
     Raises:
         ValueError: If they nest too deep.
@@ -298,7 +241,10 @@ def build_tree(
     leaves, stack, depth = [], [root], 0
     names = collections.Counter()  # Of the tags in `stack`.
     for number, (token, (start, end)) in enumerate(zip(tokens, spans, strict=True)):
-        node = Node(start, end, number, touches=touches(token, source))
+        before = source[max(0, token.start - 1) : token.start]
+        after = source[token.end : token.end + 1]
+        touches = bool(before.strip()), bool(after.strip())
+        node = Node(start, end, number, touches=touches)
         if token.kind is Kind.CLOSE and names[token.name]:
             close_tag(stack, tokens, names, number, start)
             continue
@@ -324,13 +270,6 @@ def build_tree(
     return root, leaves
 
 
-def touches(token: Token, source: str) -> tuple[bool, bool]:
-    """Returns whether text, and no blank, precedes and follows a token."""
-    before = source[max(0, token.start - 1) : token.start]
-    after = source[token.end : token.end + 1]
-    return bool(before.strip()), bool(after.strip())
-
-
 def close_tag(
     stack: list[Node],
     tokens: list[Token],
@@ -354,7 +293,7 @@ def close_tag(
     closed.end, closed.closing, closed.continues = end, number, False
 
 
-def split_in_half(sentence: Sentence) -> list[tuple[int, int]]:
+def split_in_half(sentence: Sentence) -> list[Span]:
     """Returns the spans of a sentence's halves, or none without a blank."""
     start, end = sentence.span
     blank = find_middle_blank(sentence.segment.hidden[start:end])

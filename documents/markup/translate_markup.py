@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from documents.markup.document_writer import FORMATS, DocumentWriter
-from documents.markup.markup_tokens import resolve
+from documents.markup.markup_tokens import Span, resolve
 from documents.markup.rendering import normalize_blanks, repair_placeholders
 from documents.markup.segments import split_into_segments
 from documents.markup.tagged_sentences import Sentence, make_sentences, split_in_half
@@ -37,24 +37,24 @@ class SentenceTranslator:
         knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
     """
 
-    split: Callable[[list[str]], list[list[tuple[int, int]]]]
+    split: Callable[[list[str]], list[list[Span]]]
     translate: Callable[[list[str]], tuple[list[str], list[bool]]]
     align: Callable[[list[str], list[str]], list[np.ndarray]]
     knows_placeholders: bool = False
 
 
-class Translated(NamedTuple):
+class TranslatedDocument(NamedTuple):
     """A translated document.
 
     Attributes:
-        text: The document.
+        content: The document: a string, or bytes from `translation_steps`.
         counts: The number of `"sentences"`; of those `"truncated"` at the
             model's limit; of `"placeholders"`, and of those the model omitted
             or repeated (`"repaired"`); and of sentences that are `"kept"`
             untranslated, since their markup would be invalid.
     """
 
-    text: str
+    content: str | bytes
     counts: collections.Counter
 
 
@@ -79,36 +79,16 @@ class AlignmentRequest(NamedTuple):
     targets: list[str]
 
 
-Steps = Generator[TranslationRequest | AlignmentRequest, list, Translated]
+Steps = Generator[TranslationRequest | AlignmentRequest, list, TranslatedDocument]
 
 
 def translate_markup(
     text: str, format: str, translator: SentenceTranslator, with_attributes: bool = True
-) -> Translated:
-    """Translates a document: runs `markup_steps` with a translator.
-
-    Args:
-        text: The document.
-        format: `"html"`, `"xml"` or `"markdown"`.
-        translator: The functions of its sentences.
-        with_attributes: As in `markup_steps`.
-
-    Returns:
-        The document, with each of its tags once.
-
-    Raises:
-        ValueError: As in `markup_steps`.
-    """
-    return run_steps(
-        markup_steps(
-            text,
-            format,
-            translator.split,
-            translator.knows_placeholders,
-            with_attributes,
-        ),
-        translator,
-    )
+) -> TranslatedDocument:
+    """Translates a document: runs `markup_steps` with a translator."""
+    split, is_known = translator.split, translator.knows_placeholders
+    steps = markup_steps(text, format, split, is_known, with_attributes)
+    return run_steps(steps, translator)
 
 
 def run_steps(steps: Steps, translator: SentenceTranslator):
@@ -129,7 +109,7 @@ def run_steps(steps: Steps, translator: SentenceTranslator):
 def markup_steps(
     text: str,
     format: str,
-    split: Callable[[list[str]], list[list[tuple[int, int]]]],
+    split: Callable[[list[str]], list[list[Span]]],
     knows_placeholders: bool = False,
     with_attributes: bool = True,
 ) -> Steps:
@@ -167,7 +147,7 @@ def markup_steps(
         AlignmentRequest(sources=['a cat'], targets=['un gato'])
         >>> steps.send([np.eye(2)])
         Traceback (most recent call last):
-        StopIteration: Translated(text='<p>un <b>gato</b></p>', ...)
+        StopIteration: TranslatedDocument(content='<p>un <b>gato</b></p>', ...)
     """
     if format not in FORMATS:
         raise ValueError(
@@ -185,43 +165,40 @@ def markup_steps(
         for segment, some in zip(segments, spans, strict=True)
         for sentence in make(segment, some)
     ]
-    pairs = yield from translate_all(sentences, make, counts)
-    aligned = yield from align_all(pairs, knows_placeholders, counts)
+    pairs = yield from request_translations(sentences, make, counts)
+    aligned = yield from request_alignments(pairs, knows_placeholders, counts)
     writer = DocumentWriter(text, aligned, format)
     result = writer.write()
     counts["kept"] = writer.count_kept()
-    return Translated(result, counts)
+    return TranslatedDocument(result, counts)
 
 
 def describe_counts(
     counts: collections.Counter, knows_placeholders: bool
 ) -> Iterator[str]:
     """Yields warnings about a translated document."""
-    if counts["truncated"]:
+    sentences = f"of {counts['sentences']:,} sentences"
+    parts = f"{counts['placeholders']:,} parts that stay unchanged"
+    if cut := counts["truncated"]:
+        yield f"{cut:,} {sentences} were cut at the model's limit of tokens"
+    if kept := counts["kept"]:
         yield (
-            f"{counts['truncated']:,} of {counts['sentences']:,} sentences "
-            "were cut at the model's limit of tokens"
-        )
-    if counts["kept"]:
-        yield (
-            f"{counts['kept']:,} of {counts['sentences']:,} sentences are not "
-            "translated: their markup would be invalid in the translation"
+            f"{kept:,} {sentences} are not translated: their markup would be "
+            "invalid in the translation"
         )
     if counts["placeholders"] and not knows_placeholders:
         yield (
-            "the model was trained without --placeholders: the places of "
-            f"{counts['placeholders']:,} parts that stay unchanged come from "
-            "its alignment"
+            f"the model was trained without --placeholders: the places of {parts} "
+            "come from its alignment"
         )
-    if counts["repaired"]:
+    if repaired := counts["repaired"]:
         yield (
-            f"{counts['repaired']:,} of {counts['placeholders']:,} parts that "
-            "stay unchanged were lost or changed by the model, or doubled as "
-            "placeholders, and put back"
+            f"{repaired:,} of {parts} were lost or changed by the model, or doubled "
+            "as placeholders, and put back"
         )
 
 
-def translate_all(
+def request_translations(
     sentences: list[Sentence], make: Callable, counts: collections.Counter
 ) -> Generator[TranslationRequest, list, list[tuple[Sentence, str]]]:
     """Translates the sentences, in the document's order.
@@ -247,29 +224,23 @@ def translate_all(
     return sorted(done, key=lambda pair: pair[0].place)
 
 
-def align_all(
+def request_alignments(
     pairs: list[tuple[Sentence, str]],
     knows_placeholders: bool,
     counts: collections.Counter,
 ) -> Generator[AlignmentRequest, list, list[tuple[Sentence, str, np.ndarray | None]]]:
     """Repairs the leaves of sentences, and aligns those that have tags."""
-    placed = []
+    placed, asked = [], {}
     for sentence, translation in pairs:
-        counts["placeholders"] += len(sentence.leaves)
         translation, repaired = repair_placeholders(
             sentence, translation, knows_placeholders
         )
+        counts["placeholders"] += len(sentence.leaves)
         counts["repaired"] += repaired
         placed.append((sentence, translation))
-    asked = list(
-        dict.fromkeys(
-            (sentence.text, translation)
-            for sentence, translation in placed
-            if sentence.marks
-        )
-    )
-    weights = {}
+        if sentence.marks:
+            asked[sentence.text, translation] = None
     if asked:
         found = yield AlignmentRequest(*map(list, zip(*asked, strict=True)))
-        weights = dict(zip(asked, found, strict=True))
-    return [(s, t, weights.get((s.text, t))) for s, t in placed]
+        asked = dict(zip(asked, found, strict=True))
+    return [(s, t, asked.get((s.text, t))) for s, t in placed]

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from documents.markup.markup_tokens import Span
 from text_processing.placeholders import find_untranslatable_spans
 
 # Characters that join the letters around them to one word.
@@ -96,15 +97,11 @@ def end_of_letters(text: str, place: int) -> int:
 
 
 def split_words(
-    text: str, words: list[Word], cuts: list[int], wholes: list[tuple[int, int]] = ()
+    text: str, words: list[Word], cuts: list[int], wholes: list[Span] = ()
 ) -> list[Word]:
-    """Splits words at positions, such as those of tags.
+    """Splits words at sorted positions, such as those of tags.
 
-    Args:
-        text: The text of the words.
-        words: The words.
-        cuts: The positions, sorted.
-        wholes: Spans that are one word each, sorted. Their ends are in `cuts`.
+    The spans in `wholes` are one word each; their ends are in `cuts`.
 
     Example:
         >>> text = "the do-loop"
@@ -150,11 +147,9 @@ def word_attention(
     """Converts attention between subwords to attention between words.
 
     Args:
-        attention: Float array `(T, S)`, of target pieces to source pieces.
-        source: The text of the source pieces.
-        source_pieces: SentencePiece's pieces, with EOS.
-        target: The text of the target pieces.
-        target_pieces: Its pieces.
+        attention: Float array `(T, S)`, of target to source subwords.
+        source, target: The texts.
+        source_pieces, target_pieces: Their subwords by SentencePiece, with EOS.
 
     Returns:
         Float array `(target words, source words)`, with the words of

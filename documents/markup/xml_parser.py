@@ -34,19 +34,12 @@ LINES = re.compile(r"[ \t\r\n]{2,}+|[\t\r\n]")
 
 @dataclasses.dataclass
 class Element:
-    """An element.
-
-    Attributes:
-        parent: The element that contains it.
-        keeps_blanks: Whether all its blanks count.
-        has_text: Whether it contains text directly.
-        is_inline: Whether it is a part of a sentence.
-    """
+    """An element of XML."""
 
     parent: "Element | None" = None
-    keeps_blanks: bool = False
-    has_text: bool = False
-    is_inline: bool = False
+    keeps_blanks: bool = False  # Whether all its blanks count.
+    has_text: bool = False  # Whether it contains text directly.
+    is_inline: bool = False  # Whether it is a part of a sentence.
 
 
 class Event(NamedTuple):
@@ -72,22 +65,20 @@ def read_xml(source: str) -> Iterator[Token]:
         reader.read(data)
     except xml.parsers.expat.ExpatError as error:
         raise ValueError(f"`text` must be well-formed XML. Received: {error}") from None
-    # Parents come before their children.
-    for element in reader.elements[1:]:
-        parent = element.parent
-        element.is_inline = parent.is_inline or parent.has_text
     is_start = (np.frombuffer(data, np.uint8) & 0xC0) != 0x80
     places = np.concatenate([[0], np.cumsum(is_start)])
     starts = places[[event.start for event in reader.events]].tolist()
     starts.append(len(source))
     for place, event in enumerate(reader.events):
         start, end = starts[place : place + 2]
+        element, parent = event.element, event.element.parent
+        if event.kind is Kind.OPEN:
+            element.is_inline = parent.is_inline or parent.has_text
         if event.kind is Kind.TEXT:
-            yield from read_text(event, start, end)
+            yield from split_at_lines(event, start, end)
         elif event.kind is Kind.VOID:
             # There is no text outside of the root.
-            is_block = event.element.parent is None
-            yield Token(Kind.VOID, start, end, is_block=is_block)
+            yield Token(Kind.VOID, start, end, is_block=parent is None)
         elif event.kind is Kind.OPEN or start < end:
             is_empty = (
                 event.kind is Kind.OPEN
@@ -99,12 +90,12 @@ def read_xml(source: str) -> Iterator[Token]:
                 start,
                 end,
                 name=event.name,
-                is_block=not event.element.is_inline,
+                is_block=not element.is_inline,
                 keeps=event.keeps,
             )
 
 
-def read_text(event: Event, start: int, end: int) -> Iterator[Token]:
+def split_at_lines(event: Event, start: int, end: int) -> Iterator[Token]:
     """Yields the tokens of a text; lines are apart if all blanks count."""
     text = event.text
     if event.element.keeps_blanks and end - start == len(text):
@@ -123,13 +114,11 @@ def read_text(event: Event, start: int, end: int) -> Iterator[Token]:
 
 
 class EventReader:
-    """Records the events and elements of a document, in order."""
+    """Records the events of a document, in order."""
 
     def __init__(self):
         self.events = []
-        self.elements = [Element()]
-        self._element = self.elements[0]
-        self._in_cdata = False
+        self._element, self._in_cdata = Element(), False
 
     def read(self, source: bytes) -> None:
         # These bytes are UTF-8, whatever encoding the document declares.
@@ -156,7 +145,6 @@ class EventReader:
         if not keeps_blanks and space != "default":
             keeps_blanks = parent.keeps_blanks
         self._element = Element(parent, keeps_blanks)
-        self.elements.append(self._element)
         keeps = is_untranslated(name, attributes, UNTRANSLATED)
         if attributes.get("translatable") == "false":  # As in Android.
             keeps = True

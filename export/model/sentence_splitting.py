@@ -10,6 +10,8 @@ import re
 import sacremoses.corpus
 import tensorflow as tf
 
+from text_processing.placeholders import FENCE
+
 # Control characters used as marks; in the input they become blanks.
 MARK, DOT = "\x1e", "\x1d"
 CONTROLS = r"[\x00\x1d\x1e]"
@@ -20,7 +22,7 @@ LINE_END = r"[\n\v\f\r\x{85}\x{2028}\x{2029}]"
 LIST_MARK = rf"(?:[-*+•◦▪‣·–—>#|]+|\(?\d{{1,3}}[.)]|\(?\p{{Latin}}\)){BLANK}+"
 LINE_START = rf"{BLANK}*(?:{LIST_MARK})*"
 CELL_END = r"(?:\x20+\|+)?"
-FENCE = r"(?ms)^([ \t]*(?:```|~~~).*?(?:^[ \t]*(?:```|~~~)[ \t]*\r?$|\z))"
+FENCED = rf"(?ms)^({FENCE}.*?(?:^{FENCE}[ \t]*\r?$|\z))"
 
 STOPS = r"[.!?…‥؟۔।॥։።。！？｡]"
 WIDE_STOPS = r"[。！？｡]"  # Full stops that need no blank after them.
@@ -57,7 +59,7 @@ def split_text(
     # RE2 does not match invalid UTF-8.
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
     text = tf.strings.regex_replace(text, CONTROLS, " ")
-    fenced = tf.strings.regex_replace(text, FENCE, rf"{MARK}\1{MARK}")
+    fenced = tf.strings.regex_replace(text, FENCED, rf"{MARK}\1{MARK}")
     blocks = tf.strings.split(fenced, MARK)  # (B, (F))
     marked = tf.where(
         is_gap(blocks), blocks.values, mark_sentence_ends(blocks.values, language)

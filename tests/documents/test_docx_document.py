@@ -37,7 +37,7 @@ def content():
 def translate(content, translator):
     document = DocxDocument(content)
     return document.fill(
-        translate_markup(document.make_text(), document.format, translator).text
+        translate_markup(document.text, document.format, translator).content
     )
 
 
@@ -117,31 +117,31 @@ def test_the_model_reads_the_results_of_fields():
     simple = f'<w:fldSimple w:instr="AUTHOR">{run("Ann")}</w:fldSimple>'
     content = simple + word_documents.field("PAGE", run("3")) + run(" is.")
 
-    text = DocxDocument(wrap(content)).make_text()
+    text = DocxDocument(wrap(content)).text
 
     assert ">Ann</code>" in text
     assert ">3</code> is.</p>" in text
 
 
-def test_what_a_run_holds_beside_text_keeps_its_format():
-    content = "<w:r><w:rPr><w:b/></w:rPr><w:t>two</w:t><w:tab/></w:r>"
-
-    paragraph = translate_paragraph(content, identity())
-
-    runs = [(r.text, r.bold) for r in paragraph.runs]
-    assert runs == [("two", True), ("\t", True)]
-
-
-def test_the_most_frequent_format_is_that_of_what_has_none():
-    content = run("a ") + run("long italic text of words", "<w:i/>")
-
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        # What a run holds beside text keeps its format.
+        (
+            "<w:r><w:rPr><w:i/></w:rPr><w:t>two</w:t><w:tab/></w:r>",
+            [("two", True), ("\t", True)],
+        ),
+        # The most frequent format is that of text without a tag.
+        (
+            run("a ") + run("long italic text of words", "<w:i/>"),
+            [("long ", True), ("a", None), (" text italic words of", True)],
+        ),
+    ],
+)
+def test_runs_keep_their_formats(content, expected):
     paragraph = translate_paragraph(content, word_swap())
 
-    assert [(r.text, r.italic) for r in paragraph.runs] == [
-        ("long ", True),
-        ("a", None),
-        (" text italic words of", True),
-    ]
+    assert [(r.text, r.italic) for r in paragraph.runs] == expected
 
 
 def test_the_ends_of_a_bookmark_stay_in_order():
@@ -149,7 +149,7 @@ def test_the_ends_of_a_bookmark_stay_in_order():
     content += f'<w:bookmarkEnd w:id="1"/>{run("words")}'
 
     document = DocxDocument(wrap(content))
-    text = document.make_text()
+    text = document.text
     start, end = re.findall("<img[^>]*>", text)
     swapped = text.replace(start, "?").replace(end, start).replace("?", end)
 
@@ -188,7 +188,7 @@ def test_both_variants_of_the_standard_are_read(content):
 def test_characters_that_xml_lacks_are_dropped():
     document = DocxDocument(wrap(run("two words")))
 
-    found = document.fill(document.make_text().replace("two", "t\0wo\x0b\ud800"))
+    found = document.fill(document.text.replace("two", "t\0wo\x0b\ud800"))
 
     assert "two words" in list(paragraphs(found))
 

@@ -1,6 +1,7 @@
 """Translators that know the alignment of their words exactly."""
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 
@@ -9,17 +10,26 @@ from documents.markup.word_alignment import find_words
 from tests.helpers.marked_documents import split_sentences
 
 
-def identity(knows_placeholders: bool = False) -> SentenceTranslator:
-    """Returns a translator whose translations are the sentences."""
+def word_for_word(
+    write: Callable[[str], str], split=split_sentences, knows_placeholders=False
+) -> SentenceTranslator:
+    """Returns a translator by a function of sentences that keeps words in order."""
 
     def translate(texts):
-        return list(texts), [False] * len(texts)
+        return [write(text) for text in texts], [False] * len(texts)
 
     def align(sources, targets):
-        assert sources == targets
-        return [np.eye(len(find_words(text))) for text in sources]
+        return [
+            np.eye(len(find_words(target)), len(find_words(source)))
+            for source, target in zip(sources, targets, strict=True)
+        ]
 
-    return SentenceTranslator(split_sentences, translate, align, knows_placeholders)
+    return SentenceTranslator(split, translate, align, knows_placeholders)
+
+
+def identity(knows_placeholders: bool = False) -> SentenceTranslator:
+    """Returns a translator whose translations are the sentences."""
+    return word_for_word(str, knows_placeholders=knows_placeholders)
 
 
 def word_swap() -> SentenceTranslator:
@@ -62,18 +72,9 @@ def letters(text: str) -> list[str]:
 def dictionary(words: dict[str, str]) -> SentenceTranslator:
     """Returns a translator that replaces each word by another one."""
 
-    def replace(text):
+    def write(text):
         for old, new in words.items():
             text = text.replace(old, new)
         return text
 
-    def translate(texts):
-        return [replace(text) for text in texts], [False] * len(texts)
-
-    def align(sources, targets):
-        return [
-            np.eye(len(find_words(target)), len(find_words(source)))
-            for source, target in zip(sources, targets, strict=True)
-        ]
-
-    return SentenceTranslator(split_sentences, translate, align)
+    return word_for_word(write)

@@ -66,7 +66,7 @@ def check_documents(seeds, format):
             if format == "xml":
                 source = source.replace("&eacute;", "&#233;")
             for order in (reverse, shuffle):
-                result = translate_markup(source, format, permuted(order)).text
+                result = translate_markup(source, format, permuted(order)).content
                 before, after = check_structure(source, result)
                 if order is reverse and not crossing:
                     check_spans(before, after)

@@ -9,7 +9,6 @@ import pytest
 from documents.markup.html_scanner import read_html
 from documents.markup.markup_tokens import Kind
 from documents.markup.translate_markup import FORMATS, translate_markup
-from documents.markup.word_alignment import find_words
 from documents.markup.xml_parser import read_xml
 from tests.helpers.known_alignment_translators import dictionary
 from tests.helpers.marked_documents import permuted, reverse
@@ -32,7 +31,7 @@ MARKDOWN_PARTS = (
 
 def same(text, format):
     """Returns a document whose sentences come back in capitals, in order."""
-    return translate_markup(text, format, permuted(range)).text
+    return translate_markup(text, format, permuted(range)).content
 
 
 @pytest.mark.parametrize(
@@ -135,7 +134,7 @@ def test_tokens_are_all_of_the_source(format, parts, data):
     ],
 )
 def test_what_is_no_sentence_stays_letter_for_letter(format, source, expected):
-    found = translate_markup(source, format, permuted(reverse)).text
+    found = translate_markup(source, format, permuted(reverse)).content
 
     assert found == expected
 
@@ -155,12 +154,6 @@ def test_the_text_after_character_data_of_a_drawing_is_text():
     tokens = read_html("<svg><![CDATA[ a>b ]]><text>c</text></svg>")
 
     assert [token.text for token in tokens if token.kind is Kind.TEXT] == ["c"]
-
-
-def test_a_mark_belongs_to_the_sign_before_it():
-    words = find_words("a =\u0338 b")
-
-    assert [(word.start, word.end) for word in words] == [(0, 1), (2, 4), (5, 6)]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -197,4 +190,4 @@ def test_escaped_bars_of_a_cell_stay_where_they_are(start):
     ],
 )
 def test_a_translation_becomes_no_markup(format, source, words, expected):
-    assert translate_markup(source, format, dictionary(words)).text == expected
+    assert translate_markup(source, format, dictionary(words)).content == expected

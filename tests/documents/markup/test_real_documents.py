@@ -91,8 +91,8 @@ def read_tree(source, format):
 def test_real_documents_lose_nothing(format, read, name):
     source = read(name)
 
-    assert translate_markup(source, format, identity()).text == source
+    assert translate_markup(source, format, identity()).content == source
     found = translate_markup(source, format, word_swap())
-    assert found.text != source
+    assert found.content != source
     assert found.counts["kept"] <= 1 + found.counts["sentences"] * 0.02
-    assert read_tree(found.text, format) == read_tree(source, format)
+    assert read_tree(found.content, format) == read_tree(source, format)
