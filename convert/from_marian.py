@@ -16,14 +16,14 @@ from convert.marian_config import (
     read_configuration,
     read_search_options,
 )
-from convert.opus_download import find_download, unpack
+from convert.opus_package import find_download, unpack
 from convert.run_folder_writer import Converted, read_licenses
 from convert.tensor_files import Tensors
 from convert.vocabularies import Vocabulary, check_ids, make_vocabularies, read_protos
 from convert.weight_mapping import make_model
 from keras_transformer.masks import EOS_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
-from train.data.tokenizer_file import PIECE
+from train.data.given_tokenizer import PIECE
 
 SEQUENCE_LENGTH = 512
 # The matrix of the logits, where it is not that of the embeddings: `(D, V)`,

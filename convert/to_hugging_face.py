@@ -17,7 +17,7 @@ from convert.vocabularies import is_language_code, read_proto
 from convert.weight_mapping import to_their_order, weights_of, width_axes
 from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
-from train.data.tokenizer_file import PIECE
+from train.data.given_tokenizer import PIECE
 
 MAX_NORM_EPSILON = 1e-3  # Keras's default.
 # Entries of `config.json` that `generation_config.json` repeats.

@@ -14,7 +14,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from command_line.errors import UserError, first_line
 from keras_transformer.tokenizer import UNKNOWN_ID
-from train.data.tokenizer_file import PIECE, SPECIAL, UNKNOWN_PENALTY, serialize
+from train.data.given_tokenizer import PIECE, SPECIAL, UNKNOWN_PENALTY, serialize
 
 ZERO_ROW = -1  # Instead of an index: a row of zeros.
 # Logit of a piece that is never generated; its probability is 0 in float32.

@@ -37,7 +37,7 @@ from export.bundle.sample_requests import (
 )
 from export.bundle.versions import EXPORT_DIR, find_version
 from export.bundle.warmup_requests import MAX_RECORDS, read_warmup
-from export.litert.runtime import load_translator
+from export.litert.translator_loading import load_translator
 
 LEFT_OUT = "left out: a version that has changed is not run"
 # The checks that run the model.

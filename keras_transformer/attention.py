@@ -16,7 +16,11 @@ from keras_transformer.argument_checks import (
     check_sequences,
 )
 from keras_transformer.cache import FixedCache, GrowingCache
-from keras_transformer.composite import CompositeLayer, LayerOutput, batch_and_length
+from keras_transformer.composite_layer import (
+    CompositeLayer,
+    LayerOutput,
+    batch_and_length,
+)
 from keras_transformer.masks import causal_mask, combine_masks
 
 # The logit of a forbidden key. It is finite, so that a query without allowed

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_transformer.argument_checks import check_known_width
 from keras_transformer.cache import RecurrentCache
-from keras_transformer.composite import CompositeLayer
+from keras_transformer.composite_layer import CompositeLayer
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

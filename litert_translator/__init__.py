@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import sentencepiece
 
-from litert_translator.model import Model
+from litert_translator.graphs import Model
 from litert_translator.search import length_penalty, search
 
 

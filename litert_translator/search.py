@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from litert_translator.model import Model
+from litert_translator.graphs import Model
 
 
 class Hypothesis(NamedTuple):

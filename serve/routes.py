@@ -16,7 +16,7 @@ from fastapi.responses import Response, StreamingResponse
 from documents.formats import FORMAT_OF_SUFFIX, read_document
 from serve import schemas
 from serve.access_control import AccessControl
-from serve.document_queue import run_in_thread
+from serve.document_translation import run_in_thread
 from serve.file_store import FileStore
 from serve.languages import Detection
 from serve.schemas import http_error

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from documents.formats import Document, translation_steps
 from documents.markup.translate_markup import markup_steps
 from serve.batching import Batcher
-from serve.document_queue import run_together
+from serve.document_translation import run_together
 from serve.languages import LanguageDetector, match_code, name_language
 from serve.metrics import Metrics
 from serve.options import LimitOptions

@@ -37,7 +37,7 @@ from train.monitoring.corpus_and_cost_report import (
     warn_of_idle_gpus,
     write_report,
 )
-from train.monitoring.final_scores import write_final_model
+from train.monitoring.final_model import write_final_model
 from train.monitoring.validation_bleu import make_validation_bleu
 from train.options import (
     BOTH_DIRECTIONS,

@@ -28,7 +28,7 @@ from translate.document_translation import (
 )
 from translate.line_batching import print_warnings, translate_lines
 from translate.loading import TranslatorOptions, load
-from translate.nearest_translations import NearestTranslator
+from translate.nearest_to_reference import NearestTranslator
 from translate.runtime.runtime import DOCUMENT, strings
 from translate.sampling import Sampler, SamplingOptions
 from translate.scoring.parse_scores import describe_repairs, repair_trees

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 import litert_translator
-from litert_translator.model import Model
+from litert_translator.graphs import Model
 from litert_translator.search import search
 
 

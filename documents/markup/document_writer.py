@@ -17,8 +17,8 @@ from documents.markup.markdown_parser import (
     read_markdown,
 )
 from documents.markup.markup_tokens import Edit, Token, Value, copy_with_edits, resolve
-from documents.markup.rendering import Escaping, write_sentence
 from documents.markup.segments import PLACEHOLDER_NAME, Segment, split_into_segments
+from documents.markup.sentence_writer import Escaping, write_sentence
 from documents.markup.tagged_sentences import Sentence
 from documents.markup.xml_parser import read_xml
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from documents.markup.document_writer import FORMATS, DocumentWriter
 from documents.markup.markup_tokens import Span, resolve
-from documents.markup.rendering import normalize_blanks, repair_placeholders
 from documents.markup.segments import split_into_segments
+from documents.markup.sentence_writer import normalize_blanks, repair_placeholders
 from documents.markup.tagged_sentences import Sentence, make_sentences, split_in_half
 
 # Maximum splits of a sentence that is too long for the model.

@@ -84,7 +84,7 @@ def make_step(
         position: Int32 `(1,)`.
         mask: Float32 `(K, K + L)`, for the tokens themselves and the cache: 0
             for the token itself and its ancestors, and the `FORBIDDEN` of
-            `litert_translator.model` elsewhere; without recurrence only.
+            `litert_translator.graphs` elsewhere; without recurrence only.
         keys_0, values_0: `(H, L, d)`, the cache of the first layer, and so on;
             with recurrence `state_0`, `(K, D)`.
         memory_keys_0, memory_values_0: Outputs of the encoder.

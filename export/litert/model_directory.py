@@ -25,7 +25,7 @@ from export.bundle.versions import new_version
 from export.bundle.warmup_requests import choose_sentences
 from export.litert.conversion import convert
 from export.litert.graphs import make_encoder, make_step
-from export.litert.runtime import import_translator, load_translator
+from export.litert.translator_loading import import_translator, load_translator
 from export.model.search import SearchSettings
 from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID

@@ -29,8 +29,8 @@ from export.model.search import (
     is_suspicious,
     limits_of,
 )
+from export.model.sentence_tree_constraints import TreeLeaves
 from export.model.tokenized_model import TextModel
-from export.model.tree_leaves import TreeLeaves
 from keras_transformer import Transformer
 from keras_transformer.masks import EOS_ID, PADDING_ID, padding_mask
 from keras_transformer.search.tensorflow.search_loop import longest_limit

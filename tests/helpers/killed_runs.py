@@ -24,7 +24,7 @@ import tensorflow  # noqa: F401  Imported before the forks, for speed.
 
 import train.__main__ as train_command
 from keras_transformer import Transformer
-from train.monitoring import final_scores
+from train.monitoring import final_model as final_scores
 from train.monitoring.progress import Progress
 from train.monitoring.validation_bleu import ValidationBleu
 

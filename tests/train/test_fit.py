@@ -31,7 +31,7 @@ from train.loop.memory_check import check_memory
 from train.loop.training_model import TrainingModel
 from train.monitoring.attention_pictures import AttentionPictures
 from train.monitoring.cost_estimates import find_largest_batch
-from train.monitoring.final_scores import make_scored_model, score_model
+from train.monitoring.final_model import make_scored_model, score_model
 from train.monitoring.progress import Progress
 from train.run.checkpoint_averaging import load_mean, make_float32_copy
 from train.run.run_folder import saved_steps

@@ -18,7 +18,7 @@ from keras_transformer.tokenizer import UNKNOWN_ID
 from text_processing.placeholders import PLACEHOLDERS
 from train.data.corpus import Corpus, refuse_pipe
 from train.data.encoded_corpus import cache_key, file_lock
-from train.data.tokenizer_file import SPECIAL, read_tokenizer
+from train.data.given_tokenizer import SPECIAL, read_tokenizer
 
 FILE = {"kind": pathlib.Path, "metavar": "FILE", "tags": ("digested",)}
 # Maximum pairs that a vocabulary is learned on; more would change it little.

@@ -15,7 +15,7 @@ from command_line.recorded_search_options import check_decoding
 from command_line.text_files import read_lines
 from keras_transformer import Architecture, Preset, Transformer
 from keras_transformer.tokenizer import read_protos
-from train.data.tokenizer_file import PIECE
+from train.data.given_tokenizer import PIECE
 from train.data.vocabulary import check_pieces, invalid_line_error
 from train.run.run_description import RunDescription
 

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from command_line.cpu_count import count_processors
-from export.litert.runtime import load_translator
+from export.litert.translator_loading import load_translator
 from export.model.document_translation import translate_documents
 from translate.runtime.runtime import Runtime
 

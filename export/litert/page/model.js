@@ -2,7 +2,7 @@
  *
  * LiteRT.js takes no dynamic shapes, so a graph is compiled for the sizes of a
  * search, which are written into a copy of its file. The caches and their mask
- * are those of `litert_translator.model`.
+ * are those of `litert_translator.graphs`.
  *
  * Axes: `K` hypotheses, `C` candidates, `V` vocabulary.
  */

@@ -18,7 +18,7 @@ from export import check
 from export.bundle.model_loading import read_run
 from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
-from litert_translator.model import Model
+from litert_translator.graphs import Model
 from litert_translator.search import search
 from tests.helpers.ctranslate2_models import MODELS, make_model
 from tests.helpers.custom_models import CustomOutputModel

@@ -1,4 +1,4 @@
-"""Tests of `train.data.vocabulary` and `.tokenizer_file`."""
+"""Tests of `train.data.vocabulary` and `.given_tokenizer`."""
 
 import io
 import pathlib
@@ -10,7 +10,7 @@ from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
 from text_processing.placeholders import PLACEHOLDERS
 from train.data.corpus import Pairs, demo_pairs
-from train.data.tokenizer_file import read_tokenizer
+from train.data.given_tokenizer import read_tokenizer
 from train.data.vocabulary import (
     VocabularyOptions,
     check_placeholders,

@@ -11,7 +11,7 @@ from keras_transformer.argument_checks import (
     check_positive_number,
 )
 from keras_transformer.attention import MultiHeadAttention
-from keras_transformer.composite import CompositeLayer
+from keras_transformer.composite_layer import CompositeLayer
 from keras_transformer.feed_forward import FeedForward
 from keras_transformer.residual import EPSILON, NORM_ORDERS, Residual
 
