@@ -145,6 +145,15 @@ def differences(found, expected):
     ]
 
 
+def assert_same(found, expected, atol=TOLERANCE):
+    """Compares whole responses; `found` may lack outputs."""
+    for name, value in found.items():
+        if np.asarray(value).dtype.kind == "f":
+            np.testing.assert_allclose(value, expected[name], atol=atol, err_msg=name)
+        else:
+            np.testing.assert_array_equal(value, expected[name], name)
+
+
 def find_tied_outputs(answer):
     """Returns the outputs of one text that rounding decides: it met a tie."""
     if "attention" in answer:
