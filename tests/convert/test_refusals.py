@@ -1,6 +1,7 @@
 """Tests of refused conversions: one line, exit code 2, nothing written."""
 
 import json
+import math
 import re
 import shutil
 
@@ -14,6 +15,7 @@ from command_line.errors import UserError
 from convert import to_hugging_face
 from convert.__main__ import main
 from convert.vocabularies import make_vocabulary, read_proto, replace_ids
+from convert.weight_mapping import count_weights, weights_of
 from keras_transformer import PRESETS, Transformer
 from tests.helpers.converted_runs import write_converted_run
 from tests.helpers.custom_models import CustomOutputModel
@@ -311,6 +313,18 @@ def test_an_architecture_that_marian_lacks(name, value):
 
     with pytest.raises(UserError, match=f"{name} of a model of .* for Marian must be"):
         to_hugging_face.check_architecture(model)
+
+
+@pytest.mark.parametrize("mixer", ["attention", "ssru"])
+def test_counts_the_weights_of_the_matrices_of_layers(mixer):
+    """By which a model is refused that no file can hold."""
+    sizes = {"num_layers": 3, "decoder_layers": 2, "hidden_dim": 10, "num_heads": 2}
+    sizes |= {"intermediate_dim": 14, "key_dim": 3, "value_dim": 4}
+    model = Transformer.from_preset("base", 9, **sizes, decoder_mixer=mixer)
+
+    shapes = [weight.shape for weight in weights_of(model).values()]
+    expected = sum(math.prod(shape) for shape in shapes if len(shape) == 2)
+    assert count_weights(model.architecture) == expected
 
 
 # Numbers of a model that is taken.

@@ -1,6 +1,7 @@
-"""The SavedModel behind the interfaces of TF Serving: gRPC and batching."""
+"""The SavedModel behind the interfaces of TF Serving, alone and under load."""
 
 import concurrent.futures
+import json
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from tests.helpers.signature_requests import (
     nbest_inputs,
     to_rows,
 )
-from tests.load import connect, predict
+from tests.load import connect, main, predict
 
 TEXTS = [*(s.encode() for s in SENTENCES), *NASTY]
 
@@ -63,3 +64,32 @@ def test_requests_in_one_batch_are_answered_as_alone(signature, servable):
         pairs = zip(to_rows(outputs), to_rows(expected), strict=True)
         for found, alone in pairs:
             assert not differences(found, alone)
+
+
+@pytest.mark.slow
+def test_many_clients_get_right_answers_in_bounded_memory(export_dir, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--export-dir", str(export_dir), "--minutes", "0.1", "--texts", "12"])
+
+    report = json.loads(capsys.readouterr().out)
+    assert not ended.value.code, report
+    assert report["errors"] == report["wrong"] == 0
+    assert report["requests"] >= 8
+    # Eight clients, and four copies of the numbers of given pairs, 2^26, in each
+    # request, and as much for its texts.
+    assert report["before_mib"] < report["peak_mib"] < report["before_mib"] + 8 * 2048
+
+
+def test_a_wrong_answer_is_seen():
+    alone = {"score": np.float32(-1.0), "ids": np.array([4, 1])}
+
+    right = {"score": np.float32(-1.000001), "ids": np.array([4, 1, 0, 0])}
+    for wrong in (
+        {**right, "score": np.float32(-1.001)},
+        {**right, "ids": np.array([4, 1, 5, 0])},
+        {**right, "ids": np.array([4])},
+        {"score": right["score"]},
+    ):
+        assert differences(wrong, alone)
+
+    assert not differences(right, alone)
