@@ -129,7 +129,10 @@ def test_logits_are_those_of_the_formulas(
 )
 def test_search_options_stand_beside_the_model(name, text, expected, spms, tmp_path):
     tensors = make_tensors([len(read_proto(spms[0]).pieces)])
-    write_model(tmp_path / "model.npz", tensors)
+    # Options without effect, as Marian writes them: those not set are null.
+    more = {"skip": True, "version": "v1.12", "special-vocab": None}
+    more |= {"transformer-attention-mask": "default", "input-reorder": None}
+    write_model(tmp_path / "model.npz", tensors, **more)
     (tmp_path / name).write_text(text)
 
     convert(tmp_path / "model.npz", spms[:1], tmp_path / "run")
@@ -138,16 +141,6 @@ def test_search_options_stand_beside_the_model(name, text, expected, spms, tmp_p
     decoding = arguments["decoding"]
     assert (decoding["beam_size"], decoding["length_penalty"]) == expected
     assert decoding["penalty_offset"] == 0
-
-
-def test_options_without_effect_are_taken(spms, tmp_path):
-    tensors = make_tensors([len(read_proto(spms[0]).pieces)])
-    # As Marian writes them: options that are not set are null.
-    more = {"skip": True, "version": "v1.12", "special-vocab": None}
-    more |= {"transformer-attention-mask": "default", "input-reorder": None}
-    write_model(tmp_path / "model.npz", tensors, **more)
-
-    convert(tmp_path / "model.npz", spms[:1], tmp_path / "run")
 
 
 @pytest.fixture(scope="module")

@@ -97,11 +97,7 @@ def predict(servable, gate, request, context):
 
 
 def write_fields(value, proto):
-    """Writes an array as the server does, one field a type (`AsProtoField`).
-
-    `tf.make_tensor_proto` would write numbers as raw bytes, and a client that
-    reads only those would fail at the server.
-    """
+    """Writes an array as the server does (`AsProtoField`), never as raw bytes."""
     dtype = tf.dtypes.as_dtype("string" if value.dtype.kind == "O" else value.dtype)
     proto.dtype = dtype.as_datatype_enum
     for size in value.shape:

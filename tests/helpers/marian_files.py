@@ -93,11 +93,7 @@ def quantize(tensors):
 
 
 def write_model(path, tensors, factors=None, **changes):
-    """Writes tensors and changes of the configuration, as `.npz` or `.bin`.
-
-    A `.bin` has the factors of `quantize` after the values, and the transposed
-    matrix unless it embeds words.
-    """
+    """Writes tensors and changes of the configuration, as `.npz` or `.bin`."""
     factors = factors or {}
     text = yaml.safe_dump({**CONFIGURATION, **changes}).encode() + b"\0"
     content = np.frombuffer(text, np.int8)
@@ -109,7 +105,7 @@ def write_model(path, tensors, factors=None, **changes):
     for name, array in tensors.items():
         kind = 0x101 if array.dtype == np.int8 else 0x404
         block = array.tobytes()
-        if name in factors:
+        if name in factors:  # They follow the values, which are transposed.
             stored = array if name.endswith("Wemb") else array.T
             kind = 0x4101
             block = stored.tobytes() + factors[name].tobytes()
@@ -194,10 +190,7 @@ def forward(tensors, source_ids, target_ids, activation="relu"):
 
 
 def translate_greedily(tensors, source_ids, end, unknown, limit, **options):
-    """Returns at most `limit` ids of a greedy translation, without the end.
-
-    The id `unknown` is never generated; `options` are arguments of `forward`.
-    """
+    """Returns at most `limit` ids, without the end and never the unknown one."""
     said = []
     while len(said) < limit:
         logits = forward(tensors, source_ids, said, **options)[-1]

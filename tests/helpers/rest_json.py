@@ -10,11 +10,7 @@ from tests.helpers.batching_session import invalid
 
 
 def read_request(body, signatures):
-    """Reads the body of a request.
-
-    Returns the name of the signature, a dict from input to array, and whether the
-    request is in the row format.
-    """
+    """Returns the signature's name, the inputs, and whether they come by rows."""
     try:
         request = json.loads(body)
         name = request.get("signature_name", "serving_default")

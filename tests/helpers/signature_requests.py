@@ -131,11 +131,7 @@ def ints(values):
 
 
 def differences(found, expected):
-    """Lists how an answer beside other texts differs from that to a text alone.
-
-    `found` and `expected` are dicts from output to the text's row; a row that was
-    found may be padded with `""`, zeros, False or -1.
-    """
+    """Lists how a row beside other texts, maybe padded, differs from one alone."""
     if found.keys() != expected.keys():
         return [f"outputs {list(found)} and alone {list(expected)}"]
     return [
@@ -209,10 +205,7 @@ def invalid_outputs(outputs):
 
 
 def hypotheses_of_beam(beam):
-    """Returns `(score, pieces)` of each hypothesis that a row of `explain_beam` has.
-
-    Best first; of equals, the earlier first.
-    """
+    """Returns `(score, pieces)` of each hypothesis in `explain_beam`, best first."""
     paths, finished = {0: ()}, []
     for step, penalty_here in enumerate(beam["penalties"]):
         grown = {}
