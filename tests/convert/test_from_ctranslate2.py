@@ -19,7 +19,6 @@ from export.model.search import SearchSettings
 from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.tokenizer import read_protos
 from tests.helpers.ctranslate2_models import MODELS, make_model, write_directory
-from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.hugging_face_models import pieces_of, train_spm
 from tests.helpers.marian_files import write_download
@@ -186,7 +185,7 @@ def test_a_directory_of_other_converters(options, tmp_path, capsys):
 
 
 @pytest.fixture
-def refused(capsys, tmp_path):
+def refused_directory(refused, tmp_path):
     """Returns a function to the line that refuses a changed directory."""
 
     def run(change_folder=None, vocabulary=(), **options):
@@ -198,10 +197,7 @@ def refused(capsys, tmp_path):
         more = []
         if vocabulary is not None:
             more = ["--vocabulary", *write_protos(tmp_path), *vocabulary]
-        command = ["ctranslate2", "--model-dir", folder, "--run-dir", tmp_path / "run"]
-        line = refusal(capsys, main, [*command, *more])
-        assert not (tmp_path / "run").exists()
-        return line
+        return refused("ctranslate2", "--model-dir", folder, *more)
 
     return run
 
@@ -266,8 +262,8 @@ def cut(table):
         (set_scales(5**-0.5), "zeros beyond the first 5 features"),
     ],
 )
-def test_refuses_a_specification(change, words, refused):
-    assert words in refused(change=change)
+def test_refuses_a_specification(change, words, refused_directory):
+    assert words in refused_directory(change=change)
 
 
 def test_refuses_a_model_without_an_option_of_both_stacks():
@@ -301,8 +297,8 @@ def edit(name, old, new):
         (edit("source_vocabulary.json", b'"<s>",', b""), "rows. Received: "),
     ],
 )
-def test_refuses_a_directory(change, words, refused):
-    assert words in refused(change)
+def test_refuses_a_directory(change, words, refused_directory):
+    assert words in refused_directory(change)
 
 
 @pytest.mark.parametrize(
@@ -312,5 +308,5 @@ def test_refuses_a_directory(change, words, refused):
         (["x"], "--vocabulary must be one file, or those of sources and targets"),
     ],
 )
-def test_refuses_none_or_three_vocabularies(vocabulary, words, refused):
-    assert words in refused(vocabulary=vocabulary)
+def test_refuses_none_or_three_vocabularies(vocabulary, words, refused_directory):
+    assert words in refused_directory(vocabulary=vocabulary)

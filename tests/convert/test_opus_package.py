@@ -11,7 +11,6 @@ import sentencepiece
 from convert.__main__ import main
 from convert.run_folder_writer import read_licenses
 from keras_transformer import SubwordTokenizer, Transformer
-from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.hugging_face_models import pieces_of, train_spm
 from tests.helpers.marian_files import translate_greedily, write_download
@@ -111,7 +110,7 @@ def test_the_run_has_search_options_and_licence(tmp_path):
 
 
 @pytest.fixture
-def refused(capsys, tmp_path):
+def refused_download(refused, tmp_path):
     """Changes a download, and returns the line that refuses it."""
 
     def run(change, model="", more=(), tables=SEPARATE):
@@ -119,10 +118,7 @@ def refused(capsys, tmp_path):
         folder.mkdir()
         write_download(folder, PROTOS, tables)
         change(folder)
-        options = ["--model", folder / model, "--run-dir", tmp_path / "run", *more]
-        line = refusal(capsys, main, ["marian", *options])
-        assert not (tmp_path / "run").exists()
-        return line
+        return refused("marian", "--model", folder / model, *more)
 
     return run
 
@@ -166,18 +162,18 @@ def write_zip(folder, content):
         ("a.zip", lambda f: write_zip(f, "1"), "one *.npz. Received: none"),
     ],
 )
-def test_refuses_a_download(model, change, words, refused):
-    assert words in refused(change, model)
+def test_refuses_a_download(model, change, words, refused_download):
+    assert words in refused_download(change, model)
 
 
-def test_refuses_two_vocabularies_for_one_matrix(refused):
+def test_refuses_two_vocabularies_for_one_matrix(refused_download):
     def change(folder):
         (table,) = folder.glob("*.vocab.yml")
         text = table.read_text("utf-8").replace("</s>", "</t>")
         (folder / "a.src.vocab.yml").write_text(text, "utf-8")
         table.rename(folder / "a.trg.vocab.yml")
 
-    line = refused(change, tables=[SHARED])
+    line = refused_download(change, tables=[SHARED])
     assert "there must be one vocabulary. Received: two" in line
 
 
@@ -189,9 +185,9 @@ def test_refuses_two_vocabularies_for_one_matrix(refused):
     ],
 )
 def test_a_file_needs_a_vocabulary_and_a_download_has_its_own(
-    model, more, words, refused
+    model, more, words, refused_download
 ):
-    assert words in refused(lambda folder: None, model, more)
+    assert words in refused_download(lambda folder: None, model, more)
 
 
 def test_the_licence_of_the_program_is_none_of_a_model(tmp_path, monkeypatch):

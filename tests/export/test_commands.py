@@ -13,7 +13,6 @@ from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.fake_servable import Servable
 from tests.helpers.signature_requests import ask, sample_inputs
-from text_processing.treebanks import read_trees
 from translate import __main__ as translate
 
 
@@ -44,19 +43,6 @@ def test_an_export_in_bfloat16_serves_and_passes_its_check(
     said = capsys.readouterr().out
     assert "ok" in said
     assert "WRONG" not in said
-
-
-def test_translate_writes_trees_of_what_a_server_says(servable, tmp_path, capsys):
-    source, output = tmp_path / "source", tmp_path / "trees"
-    source.write_text("".join(f"{text}\n" for text in SENTENCES[1:4]))
-
-    with serve_grpc(servable) as address:
-        server = [f"--server={address}", f"--model-name={servable.name}", "--trees"]
-        translate.main([*server, f"--input={source}", f"--output={output}"])
-
-    words = [tree.words for tree in read_trees(output)]
-    assert words == [tuple(text.split()) for text in SENTENCES[1:4]]
-    assert "3 parses" in capsys.readouterr().err
 
 
 def test_draws_depend_on_line_and_number_alone(export_dir, servable, tmp_path):

@@ -12,7 +12,6 @@ import tensorflow as tf
 
 import export.__main__ as export_command
 from export import check
-from export.bundle.file_layout import BUNDLE
 from keras_transformer import SearchOptions, SubwordTokenizer, Transformer
 from keras_transformer.search.transformer_search import search_by_layers
 from tests.helpers import chromium
@@ -89,14 +88,6 @@ def data(served):
 
 def encode(lines):
     return np.array([line.encode() for line in lines], object)
-
-
-def test_searches_as_its_own_system_does(converted_dir):
-    bundle = json.loads((converted_dir / "1" / BUNDLE).read_text())
-
-    settings = bundle["settings"]
-    assert {name: settings[name] for name in DECODING} == DECODING
-    assert bundle["run"]["decoding"] == DECODING
 
 
 @pytest.mark.parametrize(

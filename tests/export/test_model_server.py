@@ -1,6 +1,7 @@
-"""The SavedModel behind the interfaces of TF Serving: gRPC and batching."""
+"""The SavedModel behind the interfaces of TF Serving, alone and under load."""
 
 import concurrent.futures
+import json
 
 import numpy as np
 import pytest
@@ -10,11 +11,12 @@ from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.signature_requests import (
     REQUESTS,
     ask,
+    assert_same,
     differences,
     nbest_inputs,
     to_rows,
 )
-from tests.load import connect, predict
+from tests.load import connect, main, predict
 
 TEXTS = [*(s.encode() for s in SENTENCES), *NASTY]
 
@@ -25,22 +27,13 @@ def stub(servable):
         yield stub
 
 
-def assert_same(outputs, expected):
-    assert outputs.keys() == expected.keys()
-    for name, value in expected.items():
-        assert outputs[name].shape == value.shape
-        if value.dtype.kind == "f":
-            np.testing.assert_allclose(outputs[name], value, atol=1e-5)
-        else:
-            np.testing.assert_array_equal(outputs[name], value)
-
-
 def test_missing_options_come_from_the_signature(stub):
     """The fixture was exported with beam 3, α 0.6 and 8 more tokens."""
     inputs = nbest_inputs(TEXTS, beam_size=3, alpha=0.6, extra=8)
     expected = predict(stub, "translate_nbest", inputs)
 
     found = predict(stub, "translate_nbest", ask(TEXTS))
+    assert found.keys() == expected.keys()
     assert_same(found, expected)
     one = {**ask(TEXTS), "beam_size": np.int32(1)}
     found = predict(stub, "translate_nbest", one)
@@ -71,3 +64,32 @@ def test_requests_in_one_batch_are_answered_as_alone(signature, servable):
         pairs = zip(to_rows(outputs), to_rows(expected), strict=True)
         for found, alone in pairs:
             assert not differences(found, alone)
+
+
+@pytest.mark.slow
+def test_many_clients_get_right_answers_in_bounded_memory(export_dir, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--export-dir", str(export_dir), "--minutes", "0.1", "--texts", "12"])
+
+    report = json.loads(capsys.readouterr().out)
+    assert not ended.value.code, report
+    assert report["errors"] == report["wrong"] == 0
+    assert report["requests"] >= 8
+    # Eight clients, and four copies of the numbers of given pairs, 2^26, in each
+    # request, and as much for its texts.
+    assert report["before_mib"] < report["peak_mib"] < report["before_mib"] + 8 * 2048
+
+
+def test_a_wrong_answer_is_seen():
+    alone = {"score": np.float32(-1.0), "ids": np.array([4, 1])}
+
+    right = {"score": np.float32(-1.000001), "ids": np.array([4, 1, 0, 0])}
+    for wrong in (
+        {**right, "score": np.float32(-1.001)},
+        {**right, "ids": np.array([4, 1, 5, 0])},
+        {**right, "ids": np.array([4])},
+        {"score": right["score"]},
+    ):
+        assert differences(wrong, alone)
+
+    assert not differences(right, alone)

@@ -7,18 +7,20 @@ import pytest
 
 from export import __main__ as export_command, check
 from serve import __main__ as serve
-from translate import __main__ as translate, evaluate
+from translate import __main__ as translate, evaluate, explain
 
 COMMANDS = {
     "export": export_command,
     "translate": translate,
     "evaluate": evaluate,
+    "explain": explain,
     "check": check,
     "serve": serve,
 }
 # $TMP is a folder with the files of `folder`, $EXPORT one with an export.
 NAMES = {
     "RUN": "--run-dir=$TMP --export-dir=$TMP",
+    "PAGE": "--output=$TMP/page.html",
     "HTTPS": "--server must be HOST:PORT or https://HOST",
     "ONE": "--source=$TMP/one --reference=$TMP/one",
     "CT2": "$TMP/ct2, of the format ctranslate2",
@@ -60,6 +62,11 @@ translate --export-dir=$EXPORT --input=$TMP/one --nearest-to=$TMP/two
  --output=$TMP/two -> --output must be another file than --nearest-to
 translate --server=x:1 --protocol=rest --nearest-to=$TMP/two
  -> --nearest-to needs --protocol grpc
+translate --export-dir=x --nearest-to=$TMP/one --sample
+ -> left out with --sample
+translate --export-dir=x --nearest-to=$TMP/one --documents
+ -> left out with --documents
+translate --export-dir=x --nearest-to=no -> no such file: no
 translate --export-dir=x --documents --trees
  -> --trees must be left out with --documents
 translate --export-dir=x --documents --sample
@@ -80,6 +87,11 @@ evaluate --export-dir=x --trees=x --picture=no/y -> is there. Received: no/y
 evaluate --export-dir=x --trees=none -> no such file: none
 evaluate --export-dir=x --trees=x --paper-bleu -> --paper-bleu is of translation
 evaluate --export-dir=x --trees=x --baseline=y -> --baseline is of translations
+explain $PAGE --export-dir=$EXPORT --text=' '
+ -> --text must hold some text. Received: ' '
+explain $PAGE --export-dir=$EXPORT --text=a --reference=' '
+ -> --reference must hold some text. Received: ' '
+explain $PAGE --export-dir=$TMP --text=a -> `python -m export` wrote
 check --export-dir=$TMP/ct2
  -> of the format saved_model or litert. Received: $CT2
 check --export-dir=$TMP/no -> `python -m export` wrote. Received
@@ -98,6 +110,12 @@ export $RUN --precision=int8
  -> --precision must be float32 or bfloat16 with --format saved_model. Received:
 export $RUN --format=ctranslate2 --min-length=2
  -> --min-length must be left out with --format ctranslate2. Received: 2
+export $RUN --format=litert --max-length-ratio=2
+ -> --max-length-ratio must be left out with --format litert
+export $RUN --format=litert --precision=bfloat16
+ -> --precision must be float32 or int8 with --format litert
+export --run-dir=$REAL_RUN --export-dir=$EXPORT --format=ctranslate2 --version=2
+ -> --export-dir must be a folder for one format
 export $RUN --signatures score all
  -> --signatures must be all, or of serving_default,
 export --run-dir=$REAL_RUN --export-dir=$TMP/new --align-layer=2

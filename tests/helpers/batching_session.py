@@ -17,6 +17,10 @@ class ServerError(Exception):
         self.code = code
 
 
+def invalid(message):
+    return ServerError(Status.INVALID_ARGUMENT, message)
+
+
 class BatchingSession:
     """Runs simultaneous requests of one signature together.
 
@@ -123,15 +127,11 @@ def names_of(infos):
 def check_batch_size(feeds, limit):
     """Refuses what has no batch, or one that is too large."""
     if any(np.ndim(value) == 0 for value in feeds.values()):
-        raise ServerError(
-            Status.INVALID_ARGUMENT,
-            "Batching Run() input tensors must have at least one dimension",
-        )
+        raise invalid("Batching Run() input tensors must have at least one dimension")
     size = len(next(iter(feeds.values())))
     if size > limit:
-        raise ServerError(
-            Status.INVALID_ARGUMENT,
-            f"Task size {size} is larger than maximum input batch size {limit}",
+        raise invalid(
+            f"Task size {size} is larger than maximum input batch size {limit}"
         )
 
 

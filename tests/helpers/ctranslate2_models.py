@@ -59,12 +59,10 @@ def write_directory(
     start="<s>",
     change=None,
 ):
-    """Writes a random model by CTranslate2's own specification.
+    """Writes a random model by CTranslate2's own specification, which `change` gets.
 
     `positions` are `"halves"` (sines from position 2 on), `"learned"`, or `None` for
-    those that CTranslate2 computes itself; `scale` may be the factor of the
-    embeddings; `start` is the piece with which targets begin; `change` a function
-    that changes the specification.
+    those that CTranslate2 computes itself; targets begin with the piece `start`.
     """
     random = np.random.default_rng(6)
     width, inner = 16, 24

@@ -26,7 +26,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
 from tests.helpers import rest_json
-from tests.helpers.batching_session import ServerError
+from tests.helpers.batching_session import ServerError, invalid
 from tests.helpers.fake_servable import Servable
 
 Status = grpc.StatusCode
@@ -97,11 +97,7 @@ def predict(servable, gate, request, context):
 
 
 def write_fields(value, proto):
-    """Writes an array as the server does, one field a type (`AsProtoField`).
-
-    `tf.make_tensor_proto` would write numbers as raw bytes, and a client that
-    reads only those would fail at the server.
-    """
+    """Writes an array as the server does (`AsProtoField`), never as raw bytes."""
     dtype = tf.dtypes.as_dtype("string" if value.dtype.kind == "O" else value.dtype)
     proto.dtype = dtype.as_datatype_enum
     for size in value.shape:
@@ -191,8 +187,7 @@ def answer_rest(servable, path, body, gate, authorization):
         gate.check(authorization)
         match = PREDICT.fullmatch(path.removeprefix(gate.prefix))
         if not (match and path.startswith(gate.prefix)):
-            message = f"Malformed request: POST {path}"
-            raise ServerError(Status.INVALID_ARGUMENT, message)
+            raise invalid(f"Malformed request: POST {path}")
         name, version = match.groups()
         servable.check_model(name, int(version) if version else None)
         signature, inputs, is_row = rest_json.read_request(body, servable.signatures)

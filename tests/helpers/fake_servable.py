@@ -11,7 +11,7 @@ import grpc
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  The stock server links its ops.
 
-from tests.helpers.batching_session import BatchingSession, ServerError
+from tests.helpers.batching_session import BatchingSession, ServerError, invalid
 
 Status = grpc.StatusCode
 CODES = {status.value[0]: status for status in Status}
@@ -63,10 +63,7 @@ class Servable:
         feeds = fill_default_inputs(signature, inputs)
         for name in output_filter:
             if name not in signature.outputs:
-                raise ServerError(
-                    Status.INVALID_ARGUMENT,
-                    f"output tensor alias not found in signature: {name}",
-                )
+                raise invalid(f"output tensor alias not found in signature: {name}")
         names = list(output_filter) or sorted(signature.outputs)
         fetches = [signature.outputs[name].name for name in names]
         return dict(zip(names, self.run(feeds, fetches), strict=True))
@@ -77,21 +74,13 @@ class Servable:
         except tf.errors.OpError as error:
             raise ServerError(CODES[error.error_code], error.message) from error
         except ValueError as error:  # Python's check of the shapes.
-            raise ServerError(Status.INVALID_ARGUMENT, str(error)) from error
+            raise invalid(str(error)) from error
 
 
 def fill_default_inputs(signature, inputs):
     """Returns a dict from tensor name to array, defaults filled in."""
-    feeds = {}
-    for name, info in signature.inputs.items():
-        if name in inputs:
-            value = inputs[name]
-        else:
-            value = tf.make_ndarray(signature.defaults[name])
-        feeds[info.name] = value
     if not set(inputs) <= set(signature.inputs):
-        raise ServerError(
-            Status.INVALID_ARGUMENT,
-            f"Inputs contains invalid name. Request input: {sorted(inputs)}",
-        )
-    return feeds
+        raise invalid(f"Inputs contains invalid name. Request input: {sorted(inputs)}")
+    defaults = {n: tf.make_ndarray(value) for n, value in signature.defaults.items()}
+    values = {**defaults, **inputs}
+    return {info.name: values[name] for name, info in signature.inputs.items()}

@@ -26,6 +26,7 @@ CONFIGURATION = {
     "dec-cell": "ssru",
     "tied-embeddings-all": True,
 }
+OUR_ORDER = [0, 4, 1, 5, 2, 6, 3, 7]  # Sines and cosines alternate.
 
 
 def make_tensors(sizes, recurrent=True, seed=3, output=""):
@@ -92,11 +93,7 @@ def quantize(tensors):
 
 
 def write_model(path, tensors, factors=None, **changes):
-    """Writes tensors and changes of the configuration, as `.npz` or `.bin`.
-
-    A `.bin` has the factors of `quantize` after the values, and the transposed
-    matrix unless it embeds words.
-    """
+    """Writes tensors and changes of the configuration, as `.npz` or `.bin`."""
     factors = factors or {}
     text = yaml.safe_dump({**CONFIGURATION, **changes}).encode() + b"\0"
     content = np.frombuffer(text, np.int8)
@@ -108,7 +105,7 @@ def write_model(path, tensors, factors=None, **changes):
     for name, array in tensors.items():
         kind = 0x101 if array.dtype == np.int8 else 0x404
         block = array.tobytes()
-        if name in factors:
+        if name in factors:  # They follow the values, which are transposed.
             stored = array if name.endswith("Wemb") else array.T
             kind = 0x4101
             block = stored.tobytes() + factors[name].tobytes()
@@ -193,10 +190,7 @@ def forward(tensors, source_ids, target_ids, activation="relu"):
 
 
 def translate_greedily(tensors, source_ids, end, unknown, limit, **options):
-    """Returns at most `limit` ids of a greedy translation, without the end.
-
-    The id `unknown` is never generated; `options` are arguments of `forward`.
-    """
+    """Returns at most `limit` ids, without the end and never the unknown one."""
     said = []
     while len(said) < limit:
         logits = forward(tensors, source_ids, said, **options)[-1]
@@ -252,3 +246,13 @@ def place_words(embeddings):
     angles = np.arange(len(embeddings))[:, None] * rates
     signal = np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
     return np.sqrt(WIDTH) * embeddings + signal
+
+
+def check_epsilon(normalization, scale, bias, epsilon):
+    """Compares with NumPy on states that are so small that the epsilon shows."""
+    x = np.random.default_rng(2).normal(0, 1e-3, (5, WIDTH))
+    found = normalization(x[:, OUR_ORDER])
+    x -= x.mean(axis=1, keepdims=True)
+    x /= np.sqrt(np.mean(x**2, axis=1, keepdims=True) + epsilon)
+    expected = (x * scale + bias)[:, OUR_ORDER]
+    np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -3,19 +3,14 @@
 import base64
 import json
 
-import grpc
 import numpy as np
 import tensorflow as tf
 
-from tests.helpers.batching_session import ServerError
+from tests.helpers.batching_session import invalid
 
 
 def read_request(body, signatures):
-    """Reads the body of a request.
-
-    Returns the name of the signature, a dict from input to array, and whether the
-    request is in the row format.
-    """
+    """Returns the signature's name, the inputs, and whether they come by rows."""
     try:
         request = json.loads(body)
         name = request.get("signature_name", "serving_default")
@@ -30,9 +25,7 @@ def read_request(body, signatures):
         return name, {n: to_array(columns[n], infos[n]) for n in infos}, is_row
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         # The server says what it misses in words of its own.
-        raise ServerError(
-            grpc.StatusCode.INVALID_ARGUMENT, f"JSON Parse error: {error!r}"
-        ) from error
+        raise invalid(f"JSON Parse error: {error!r}") from error
 
 
 def read_rows(instances, infos):

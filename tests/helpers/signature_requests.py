@@ -131,11 +131,7 @@ def ints(values):
 
 
 def differences(found, expected):
-    """Lists how an answer beside other texts differs from that to a text alone.
-
-    `found` and `expected` are dicts from output to the text's row; a row that was
-    found may be padded with `""`, zeros, False or -1.
-    """
+    """Lists how a row beside other texts, maybe padded, differs from one alone."""
     if found.keys() != expected.keys():
         return [f"outputs {list(found)} and alone {list(expected)}"]
     return [
@@ -143,6 +139,15 @@ def differences(found, expected):
         for name in expected.keys() - find_tied_outputs(expected)
         if not is_same(np.asarray(found[name]), np.asarray(expected[name]))
     ]
+
+
+def assert_same(found, expected, atol=TOLERANCE):
+    """Compares whole responses; `found` may lack outputs."""
+    for name, value in found.items():
+        if np.asarray(value).dtype.kind == "f":
+            np.testing.assert_allclose(value, expected[name], atol=atol, err_msg=name)
+        else:
+            np.testing.assert_array_equal(value, expected[name], name)
 
 
 def find_tied_outputs(answer):
@@ -200,10 +205,7 @@ def invalid_outputs(outputs):
 
 
 def hypotheses_of_beam(beam):
-    """Returns `(score, pieces)` of each hypothesis that a row of `explain_beam` has.
-
-    Best first; of equals, the earlier first.
-    """
+    """Returns `(score, pieces)` of each hypothesis in `explain_beam`, best first."""
     paths, finished = {0: ()}, []
     for step, penalty_here in enumerate(beam["penalties"]):
         grown = {}

@@ -103,16 +103,11 @@ def test_selections_change_the_map(page, data):
     reference = data["targets"][1]["tokens"]
     assert texts_in(page, "#map thead th bdi") == ["<s>", *reference[:-1]]
     page.choose("#head", "mean")
-    np.testing.assert_allclose(
-        numbers_in(page), 100 * np.mean(expected_all(data), 0), atol=0.51
-    )
+    mean = np.mean(data["targets"][1]["decoder_attention"][1], axis=0)
+    np.testing.assert_allclose(numbers_in(page), 100 * mean, atol=0.51)
     page.choose("#target", 0)
     page.choose("#kind", "encoder_decoder_attention")
     assert page.complaints == page.evaluate("synthetic") == []
-
-
-def expected_all(data):
-    return data["targets"][1]["decoder_attention"][1]
 
 
 def test_a_click_on_a_small_map_enlarges_it(page, data):

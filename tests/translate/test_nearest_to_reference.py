@@ -104,12 +104,3 @@ def test_refuses_another_number_of_references(
     assert "--nearest-to must have a line for each line" in line
     assert expected in line
     assert not (tmp_path / "out").exists()
-
-
-def test_refuses_what_does_not_go_together(files, refused):
-    options = ["--export-dir=x", *files, f"--nearest-to={__file__}"]
-
-    assert "left out with --sample" in refused(translate, *options, "--sample")
-    assert "left out with --documents" in (refused(translate, *options, "--documents"))
-    options[-1] = "--nearest-to=no"
-    assert "no such file: no" in refused(translate, *options)

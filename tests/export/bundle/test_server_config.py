@@ -101,24 +101,23 @@ def test_what_someone_changed_stays(folder):
     assert {path.name for path in folder.iterdir()} == set(SERVER_FILES)
 
 
-def test_the_name_is_that_of_the_folder(tmp_path, monkeypatch):
+def test_the_name_is_that_of_the_folder_and_stays(folder, tmp_path, monkeypatch):
     (tmp_path / "en-de").mkdir()
     monkeypatch.chdir(tmp_path / "en-de")
 
-    assert choose_name(tmp_path / "en-de", None) == "en-de"
-    assert choose_name(tmp_path / "en-de" / ".." / "en-de", None) == "en-de"
-    assert choose_name(tmp_path / "en-de", "other") == "other"
-
-
-@pytest.mark.parametrize("name", ["a b", "a/b", "a:b", "é"])
-def test_refuses_a_name_that_no_url_can_hold(tmp_path, name):
-    with pytest.raises(UserError, match="--model-name must be of letters"):
-        choose_name(tmp_path, name)
-    with pytest.raises(UserError, match="Received: 'exports of mine'"):
-        choose_name(tmp_path / "exports of mine", None)
-
-
-def test_refuses_a_name_that_is_not_the_models(folder):
+    for path in (tmp_path / "en-de", tmp_path / "en-de/../en-de"):
+        assert choose_name(path, None) == "en-de"
+        assert choose_name(path, "other") == "other"
+    assert choose_name(folder, "mine") == "mine"
     with pytest.raises(UserError, match="must be mine, as in .*eceived: other"):
         choose_name(folder, "other")
-    assert choose_name(folder, "mine") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [*(("x", name) for name in ("a b", "a/b", "a:b", "é")), ("exports of mine", None)],
+)
+def test_refuses_a_name_that_no_url_can_hold(tmp_path, folder, name):
+    message = f"--model-name must be of letters.*Received: '{name or folder}'"
+    with pytest.raises(UserError, match=message):
+        choose_name(tmp_path / folder, name)

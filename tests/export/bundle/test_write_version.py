@@ -29,19 +29,6 @@ def names_in(folder):
     return {path.name for path in folder.iterdir()}
 
 
-def test_an_export_holds_what_a_server_wants(export_dir):
-    assert names_in(export_dir) == {"1", *file_layout.SERVER_FILES}
-    extra = export_dir / "1" / "assets.extra"
-    assert names_in(extra) == {
-        *("bundle.json", "samples", "tf_serving_warmup_requests")
-    }
-    assert names_in(extra / "samples") == {
-        *("grpc.answer.txt", "grpc.pb", "grpc.txt", "rest_row.json"),
-        *("rest_columnar.answer.json", "rest_columnar.json"),
-        "rest_row.answer.json",
-    }
-
-
 def test_the_bundle_knows_every_file(export_dir):
     folder = export_dir / "1"
     bundle = json.loads((folder / file_layout.BUNDLE).read_text())
@@ -56,7 +43,15 @@ def test_the_bundle_knows_every_file(export_dir):
     del expected["assets.extra/bundle.json"]
 
     assert bundle["files"] == expected
-    assert "variables/variables.index" in expected
+    assert names_in(export_dir) == {"1", *file_layout.SERVER_FILES}
+    extra = [name for name in expected if name.startswith("assets.extra/samples/")]
+    assert {name.rpartition("/")[2] for name in extra} == {
+        *("grpc.answer.txt", "grpc.pb", "grpc.txt", "rest_row.json"),
+        *("rest_columnar.answer.json", "rest_columnar.json"),
+        "rest_row.answer.json",
+    }
+    named = {"variables/variables.index", "assets.extra/tf_serving_warmup_requests"}
+    assert named < expected.keys()
     assert bundle["model_name"] == "reverse"
     assert bundle["settings"]["beam_size"] == 3
     assert bundle["precision"] == "float32"
@@ -106,13 +101,6 @@ def noted_run(tmp_path):
     return tmp_path
 
 
-def test_samples_are_those_of_the_run(noted_run):
-    notes = read_notes(noted_run)
-
-    assert choose_samples(notes, None) == SAMPLES[:5]
-    assert choose_samples({}, None) == []
-
-
 def test_notes_of_another_model_are_left_out(noted_run, tmp_path, capsys):
     (noted_run / "model.keras").write_bytes(b"another")
 
@@ -125,12 +113,15 @@ def test_notes_of_another_model_are_left_out(noted_run, tmp_path, capsys):
     assert read_notes(noted_run) == {}
 
 
-def test_samples_may_be_those_of_a_file(noted_run, tmp_path):
+def test_samples_are_those_of_the_run_or_of_a_file(noted_run, tmp_path):
     lines = ["One.", "", "Two."] + ["More."] * 9
     (tmp_path / "text.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     (tmp_path / "blank").write_text(" \n\n")
 
-    chosen = choose_samples(read_notes(noted_run), tmp_path / "text.gz")
+    notes = read_notes(noted_run)
+    assert choose_samples(notes, None) == SAMPLES[:5]
+    assert choose_samples({}, None) == []
+    chosen = choose_samples(notes, tmp_path / "text.gz")
 
     sources = [sample["source"] for sample in chosen]
     assert sources == ["One.", "Two.", "More.", "More.", "More."]

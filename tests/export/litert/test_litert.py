@@ -21,11 +21,11 @@ from export.model.search import SearchSettings
 from litert_translator.graphs import Model
 from litert_translator.search import search
 from tests.helpers.ctranslate2_models import MODELS, make_model
-from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.numpy_scores import pad, penalty, target_log_probabilities
 from tests.helpers.signature_requests import (
     REQUESTS,
+    assert_same,
     constrained_inputs,
     options_inputs,
 )
@@ -99,11 +99,7 @@ def test_signatures_answer_as_those_of_the_savedmodel(folder, servable, signatur
 
     expected = servable.predict(signature, inputs)
     assert set(found) <= set(expected)
-    for name, value in found.items():
-        if value.dtype.kind == "f":
-            np.testing.assert_allclose(value, expected[name], atol=1e-4)
-        else:
-            np.testing.assert_array_equal(value, expected[name], name)
+    assert_same(found, expected, atol=1e-4)
 
 
 def test_options_of_the_search_are_those_of_the_savedmodel(translator, servable):
@@ -357,17 +353,9 @@ def test_damage_is_found(folder, tmp_path, capsys):
         load_export(tmp_path)
 
 
-def test_refuses_in_one_line(run_dir, tmp_path, refused, monkeypatch):
+def test_says_what_to_install(run_dir, tmp_path, refused, monkeypatch):
     ours = (export_command, f"--run-dir={run_dir}", "--format=litert")
     new = f"--export-dir={tmp_path / 'new'}"
-    model = make_model()
-    custom = CustomOutputModel(330, model.architecture, 40)
-    custom.encode = None
-
-    line = refused(*ours, new, "--max-length-ratio=2")
-    assert "--max-length-ratio must be left out with --format litert" in line
-    line = refused(*ours, new, "--precision=bfloat16")
-    assert "--precision must be float32 or int8 with --format litert" in line
     monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
     for name in [*sys.modules]:
         if name.startswith("litert_translator"):

@@ -96,9 +96,6 @@ def test_score_and_cut_are_of_the_sentences():
 
     np.testing.assert_allclose(found["score"], [(5 + 9) / 2, 0, 0, 200])
     assert found["truncated"].tolist() == [False, False, False, True]
-
-
-def test_no_text_has_no_translation():
     assert translate([])["translation"].shape == (0,)
 
 

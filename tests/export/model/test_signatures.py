@@ -232,21 +232,6 @@ def test_each_row_has_its_own_penalty_and_limit(servable):
     assert len(set(outputs["score"])) > 2
 
 
-def test_a_translation_begins_with_its_prefix(servable, model, tokenizer):
-    prefixes = [b"grass.", b"sleep. cats", b"A", b"", b"brown dog", b"horse"]
-
-    outputs = servable.predict(
-        "translate_options", options_inputs(TEXTS, prefixes=prefixes)
-    )
-    free = servable.predict("serving_default", ask(TEXTS))
-
-    for row, prefix in zip(to_rows(outputs), prefixes, strict=True):
-        assert row["translation"].startswith(prefix)
-    assert outputs["translation"][3] == free["translation"][3]
-    changed = outputs["translation"] != free["translation"]
-    assert changed[[0, 1, 2, 4, 5]].any()
-
-
 def test_a_prefix_beyond_the_limit_is_cut_and_told(servable):
     long = b" ".join(TEXTS * 9)
     texts = [TEXTS[1], TEXTS[1], b""]

@@ -1,6 +1,7 @@
 """Tests of `translate.runtime.tf_serving` and `python -m translate --server`."""
 
 import contextlib
+import http.client
 import re
 import socket
 import sys
@@ -28,7 +29,7 @@ from tests.helpers.signature_requests import ask
 from translate import __main__ as translate
 from translate.document_translation import make_sentence_translator
 from translate.runtime import tf_serving as client
-from translate.runtime.server_address import read_address
+from translate.runtime.server_address import connect_rest, read_address
 
 SERVE = {"grpc": serve_grpc, "rest": serve_rest}
 PROTOCOLS = pytest.mark.parametrize("protocol", SERVE)
@@ -325,3 +326,35 @@ def test_grpc_without_its_package_says_what_to_install(monkeypatch):
 
     with pytest.raises(UserError, match="pip install tensorflow-serving-api"):
         client.make_grpc_sender(read_address("localhost:1"), "translator", 1)
+
+
+@pytest.mark.parametrize(
+    ("server", "host", "port", "prefix"),
+    [
+        ("https://mt.example.org", "mt.example.org", None, ""),
+        ("http://mt.example.org/en/", "mt.example.org", None, "/en"),
+        ("https://mt.example.org:8501/mt", "mt.example.org", 8501, "/mt"),
+        ("http://[::1]:8501", "::1", 8501, ""),
+        ("localhost:8500", "localhost", 8500, ""),
+    ],
+)
+def test_the_connection_is_that_of_the_url(server, host, port, prefix):
+    tls = server.startswith("https:")
+    kind = http.client.HTTPSConnection if tls else http.client.HTTPConnection
+
+    address = read_address(server)
+    connection = connect_rest(address, timeout=1)
+
+    assert type(connection) is kind
+    assert (connection.host, connection.port) == (host, port or kind.default_port)
+    assert address.netloc == f"{f'[{host}]' if ':' in host else host}:" + str(
+        port or kind.default_port
+    )
+    assert address.prefix == prefix
+
+
+def test_a_file_without_certificates_is_refused(tmp_path):
+    path = tmp_path / "ca.pem"
+    path.write_text("")
+    with pytest.raises(UserError, match="must be PEM.*no certificate"):
+        read_address("https://a.org", path)
