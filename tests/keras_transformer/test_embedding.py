@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from keras import ops
 
 from keras_transformer import PositionEmbedding, SinePositionEncoding, TokenEmbedding
@@ -80,27 +79,6 @@ def test_logits_are_products_with_the_same_matrix_unscaled(shape):
     )
 
 
-def test_both_uses_train_the_one_matrix():
-    layer = TokenEmbedding(V, D)
-    layer.build()
-    states = ops.convert_to_tensor(random_array(B, T, D))
-    with tf.GradientTape(persistent=True) as tape:
-        embedded = ops.sum(layer(IDS))
-        logits = ops.sum(layer(states, reverse=True))
-
-    assert len(layer.weights) == 1
-    (weight,) = layer.trainable_variables
-    # Each id adds sqrt(D) to its row, each state itself to all rows.
-    of_ids = tf.convert_to_tensor(tape.gradient(embedded, weight.value))
-    counts = np.bincount(IDS.ravel(), minlength=V)
-    np.testing.assert_allclose(
-        of_ids, np.sqrt(D) * counts[:, None] * np.ones(D), rtol=1e-6
-    )
-    of_states = tape.gradient(logits, weight.value)
-    expected = np.broadcast_to(np.sum(states, axis=(0, 1)), (V, D))
-    np.testing.assert_allclose(of_states, expected, rtol=1e-5, atol=1e-5)
-
-
 def test_adam_adds_up_the_gradients_of_an_id_that_repeats():
     """Against Kingma and Ba (2015), Algorithm 1, on the dense gradient."""
     layer = TokenEmbedding(5, 2)
@@ -138,10 +116,6 @@ def test_embeddings_and_logits_start_with_unit_variance():
 
 
 # Tokens: masks.
-
-
-def test_the_mask_marks_the_ids_that_are_not_0():
-    np.testing.assert_array_equal(mask_of(TokenEmbedding(V, D)(IDS)), IDS != 0)
 
 
 def test_the_mask_of_logits_is_that_of_their_states():

@@ -17,12 +17,14 @@ from keras_transformer import (
     MultiHeadAttention,
     PositionEmbedding,
     RestrictedSelfAttention,
+    Sampling,
     SearchOptions,
     SinePositionEncoding,
     SmoothedCrossentropy,
     TokenEmbedding,
     Transformer,
     TransformerSchedule,
+    WarmupDecay,
 )
 from keras_transformer.residual import Residual
 
@@ -54,105 +56,57 @@ POSITIVE_INTS = [
 ]
 LAYERS = {EncoderLayer: SIZES, DecoderLayer: SIZES, Encoder: STACK, Decoder: STACK}
 RESIDUALS = [
-    Residual,
+    functools.partial(Residual, dropout=0.1),
     MODEL,
     *(functools.partial(layer, **sizes) for layer, sizes in LAYERS.items()),
 ]
 UNKNOWN = (None, None, None)
 KNOWN = (None, None, 6)
 ATTENTION = functools.partial(MultiHeadAttention, 2, 3)
-
-
-def cases(message, calls, name, values, **others):
-    """Returns a case for each call and value of the argument `name`."""
-    return [
-        (message, call, {**others, name: value}) for call in calls for value in values
-    ]
-
-
+SCHEDULE = functools.partial(TransformerSchedule, 6)
+DECAY = functools.partial(WarmupDecay, peak=1, warmup_steps=5, steps=20)
+SAMPLING = functools.partial(Sampling, seeds=[0])
+GENERATE = functools.partial(MODEL(sequence_length=9).generate, [[5, 1]])
+OF_TWO = functools.partial(SearchOptions, np.int64(2))
+NAN = float("nan")
+NO_SHARES = (-0.1, 1.0, NAN, "0.1", None)
+# What a message says, who says it, an argument, and values that are refused.
+WRONG_VALUES = [
+    (r"must be a number in \[0, 1\)", [*RESIDUALS, ATTENTION], "dropout", NO_SHARES),
+    ("must be one of 'post', 'pre'.*norm=", RESIDUALS, "norm", ("Post", "", None)),
+    ("must be a positive number", RESIDUALS, "norm_epsilon", (0, -1.0, None)),
+    ("must be one of 'sine', 'learned'", [MODEL], "positions", ["rotary"]),
+    ("positive", [SinePositionEncoding], "max_wavelength", (0, -1.5, "10", None)),
+    ("must be an int of 0", [SinePositionEncoding], "offset", (-1, 1.0, None)),
+    ("must be a positive number", [SCHEDULE], "scale", (0, -1.0, NAN, "1", None)),
+    ("must be a positive number. Received: peak=0", [DECAY], "peak", [0]),
+    ("warmup_steps=0", [DECAY], "warmup_steps", [0]),
+    ("at least `warmup_steps`. Received: steps=4", [DECAY], "steps", [4]),
+    ("'linear', 'cosine'. Received: decay='step'", [DECAY], "decay", ["step"]),
+    (r"in \[0, 1\)", [SmoothedCrossentropy], "label_smoothing", NO_SHARES),
+    # It would count padding.
+    ("one of", [SmoothedCrossentropy], "reduction", ["sum_over_batch_size"]),
+    ("", [SearchOptions], "beam_size", (0, -1, 2.5, np.int64(0))),
+    ("", [OF_TWO], "num_hypotheses", (-1, 0, 3, 1.5, np.int64(3))),
+    ("=0", [lambda **x: SearchOptions(tf.constant(2), **x)], "num_hypotheses", [0]),
+    ("must", [SearchOptions], "no_repeat_ngram", (-1, 1.5)),
+    ("must be", [SearchOptions], "min_length", (-1, 1.5)),
+    ("must be above 0. Received: ", [SAMPLING], "temperature", (0, -1.0)),
+    ("must be 0 or more. Received: top_k=-1", [SAMPLING], "top_k", [-1]),
+    ("must be above 0 and at most 1. Received", [SAMPLING], "top_p", (0.0, 1.5)),
+    ("must be an int, 0 or more", [GENERATE], "max_extra_length", (-1, 2.5)),
+]
 REFUSALS = [
     *(
         (f"`{name}` must be .*{name}={value!r}", make, {name: value})
         for make, name in POSITIVE_INTS
         for value in (0, -1, 2.5, True)
     ),
-    *cases(
-        r"`dropout` must be a number in \[0, 1\)",
-        [*RESIDUALS, ATTENTION],
-        "dropout",
-        (-0.1, 1.0, float("nan"), "0.1", None),
-    ),
-    *cases(
-        "`norm` must be one of 'post', 'pre'.*norm=",
-        RESIDUALS,
-        "norm",
-        ("Post", "", None),
-        dropout=0.1,
-    ),
-    *cases(
-        "`norm_epsilon` must be a positive number",
-        RESIDUALS,
-        "norm_epsilon",
-        (0, -1.0, None),
-        dropout=0.1,
-    ),
-    *cases(
-        "`positions` must be one of 'sine', 'learned'", [MODEL], "positions", ["rotary"]
-    ),
-    *cases(
-        "`max_wavelength` must be a positive",
-        [SinePositionEncoding],
-        "max_wavelength",
-        (0, -1.5, "10", None),
-    ),
-    *cases(
-        "`offset` must be an int of 0",
-        [SinePositionEncoding],
-        "offset",
-        (-1, 1.0, None),
-    ),
-    *cases(
-        "`scale` must be a positive number",
-        [TransformerSchedule],
-        "scale",
-        (0, -1.0, np.nan, "1", None),
-        hidden_dim=6,
-    ),
-    *cases(
-        r"`label_smoothing` .* in \[0, 1\)",
-        [SmoothedCrossentropy],
-        "label_smoothing",
-        (-0.1, 1.0, "0.1", None, np.nan),
-    ),
-    # It would count padding.
-    *cases(
-        "`reduction` must be one of",
-        [SmoothedCrossentropy],
-        "reduction",
-        ["sum_over_batch_size"],
-    ),
-    *cases("`beam_size`", [SearchOptions], "beam_size", (0, -1, 2.5, np.int64(0))),
-    *cases(
-        "`num_hypotheses`",
-        [SearchOptions],
-        "num_hypotheses",
-        (-1, 0, 3, 1.5),
-        beam_size=2,
-    ),
-    *cases(
-        "`num_hypotheses`.*=0",
-        [SearchOptions],
-        "num_hypotheses",
-        [0],
-        beam_size=tf.constant(2),
-    ),
-    *cases("`no_repeat_ngram` must", [SearchOptions], "no_repeat_ngram", (-1, 1.5)),
-    *cases("`min_length` must be", [SearchOptions], "min_length", (-1, 1.5)),
-    *cases(
-        "`max_extra_length` must be an int, 0 or more",
-        [functools.partial(MODEL(sequence_length=9).generate, [[5, 1]])],
-        "max_extra_length",
-        (-1, 2.5),
+    *(
+        (f"`{name}`.*{message}", call, {name: value})
+        for message, calls, name, values in WRONG_VALUES
+        for call in calls
+        for value in values
     ),
     *(
         (
@@ -175,12 +129,8 @@ REFUSALS = [
     *(
         ("last dimension", layer.build, {"input_shape": UNKNOWN})
         for layer in (
-            FeedForward(8),
-            EncoderLayer(**SIZES),
-            Encoder(**STACK),
-            PositionEmbedding(9),
-            SinePositionEncoding(),
-            SSRU(),
+            *(FeedForward(8), EncoderLayer(**SIZES), Encoder(**STACK)),
+            *(PositionEmbedding(9), SinePositionEncoding(), SSRU()),
         )
     ),
     (
