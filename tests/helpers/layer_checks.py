@@ -10,6 +10,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+# All that weights of other systems need otherwise.
+OF_OTHER_SYSTEMS = {"use_bias": True, "activation": "swish", "scale_embedding": False}
+OF_OTHER_SYSTEMS |= {"logits_bias": True, "max_wavelength": 12_000.0}
+OF_OTHER_SYSTEMS |= {"norm_epsilon": 1e-5, "decoder_mixer": "ssru"}
+
 
 def check_layer(cls, init_kwargs, inputs, output_shape, num_weights, tmp_path):
     """Builds, calls, traces, trains and saves a layer; asserts each promise.

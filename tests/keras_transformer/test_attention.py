@@ -15,6 +15,7 @@ from tests.helpers.layer_checks import check_layer, randomize_weights
 B, T, S, H = 2, 7, 6, 3
 D, D_VALUE, D_KEY = 4, 11, 9
 KEY_DIM, VALUE_DIM = 5, 8
+SIZES = {"num_heads": H, "key_dim": KEY_DIM, "value_dim": VALUE_DIM}
 
 
 def random_mask(*shape, seed=2017):
@@ -33,20 +34,11 @@ def make_layer(*shapes, seed=2017, **kwargs):
     return layer
 
 
-# The contract.
-
-
 def test_keeps_the_promises_of_a_layer(tmp_path):
     # Without biases, for that of the keys moves no output and so never learns.
     check_layer(
         MultiHeadAttention,
-        init_kwargs={
-            "num_heads": H,
-            "key_dim": KEY_DIM,
-            "value_dim": VALUE_DIM,
-            "dropout": 0.1,
-            "use_bias": False,
-        },
+        init_kwargs={**SIZES, "dropout": 0.1, "use_bias": False},
         inputs={
             "query": random_array(B, T, D),
             "value": random_array(B, S, D_VALUE),
@@ -85,9 +77,6 @@ def test_a_functional_model_gets_all_that_a_call_returns():
     assert scores.shape == (None, H, None, S)
     assert keys.shape == (None, H, S, KEY_DIM)
     assert values.shape == (None, H, S, VALUE_DIM)
-
-
-# The formula.
 
 
 @pytest.mark.parametrize("num_heads", [1, 2, 32])
@@ -169,9 +158,6 @@ def test_the_softmax_runs_in_float32():
     )
 
 
-# Masks.
-
-
 @pytest.mark.parametrize("floatx", ["bfloat16", "float16", "float64"])
 def test_masks_do_not_hang_on_floatx(floatx):
     query = random_array(B, T, D)
@@ -233,9 +219,6 @@ def test_dropout_falls_on_the_weights_but_not_on_those_returned():
     assert np.abs(layer(query, value, training=True) - outputs).max() > 0.1
 
 
-# Caches.
-
-
 def test_without_a_causal_mask_all_that_a_cache_holds_is_attended_to():
     old, new = random_array(B, 5, D, seed=1), random_array(B, 2, D, seed=2)
     layer = make_layer(new.shape, old.shape)
@@ -266,27 +249,21 @@ def test_a_cache_is_not_masked_by_the_mask_of_the_new_keys(kind):
     np.testing.assert_array_equal(outputs, layer(plain, plain, cache=cache)[0])
 
 
-# The refusals.
-
-
-@pytest.mark.parametrize("wrong", ["query", "value", "key"])
-@pytest.mark.parametrize("shape", [(4, D), (2, 3, 4, D)])
-def test_refuses_what_is_no_batch_of_sequences(wrong, shape):
+@pytest.mark.parametrize(
+    ("wrong", "shapes"),
+    [
+        *((name, [(4, D), (2, 3, 4, D)]) for name in ("query", "value", "key")),
+        ("attention_mask", [(4,), (1, 2, H, 4, 4)]),
+    ],
+)
+def test_refuses_inputs_of_another_rank(wrong, shapes):
     inputs = dict.fromkeys(("query", "value", "key"), random_array(2, 4, D))
     layer = MultiHeadAttention(H, KEY_DIM)
     layer.build(*[x.shape for x in inputs.values()])
 
-    with pytest.raises(ValueError, match=rf"`{wrong}` must be of shape .batch"):
-        layer(**{**inputs, wrong: random_array(*shape)})
-
-
-@pytest.mark.parametrize("shape", [(T,), (1, B, H, T, S)])
-def test_refuses_a_mask_of_another_rank(shape):
-    query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
-    with pytest.raises(ValueError, match="`attention_mask` must be of shape"):
-        MultiHeadAttention(H, KEY_DIM)(
-            query, value, attention_mask=np.ones(shape, bool)
-        )
+    for shape in shapes:
+        with pytest.raises(ValueError, match=rf"`{wrong}` must be of shape"):
+            layer(**{**inputs, wrong: random_array(*shape)})
 
 
 @pytest.mark.parametrize("length", [1, 3])

@@ -61,9 +61,6 @@ MEMORY_MASK = mask_of_lengths([1, 6, 3], S)
 MASKS = {"target_mask": TARGET_MASK, "memory_mask": MEMORY_MASK}
 
 
-# The contract.
-
-
 @pytest.mark.parametrize(
     ("cls", "num_layers", "num_weights"),
     [
@@ -80,9 +77,6 @@ def test_keeps_the_promises_of_a_layer(tmp_path, cls, num_layers, num_weights):
         num_weights=num_weights,
         tmp_path=tmp_path,
     )
-
-
-# The formula.
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -102,9 +96,6 @@ def test_a_layer_equals_section_3_1(norm):
 
     outputs = layer(TARGET, MEMORY, **MASKS)
     np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-5)
-
-
-# The invariants.
 
 
 @property_test
@@ -187,9 +178,6 @@ def test_dropout_falls_on_each_sub_layer_and_only_in_training(norm):
     check_dropout_of_sub_layers(*layers, [TARGET, MEMORY], names)
 
 
-# Caches.
-
-
 def decode_by_steps(step, target, cache, steps):
     outputs = []
     for part in np.split(target, np.cumsum(steps)[:-1], axis=1):
@@ -259,9 +247,6 @@ def test_a_cache_has_the_compute_dtype(max_length):
     assert {tensor.dtype for tensor in tensors} == {tf.bfloat16}
 
 
-# Without a memory.
-
-
 @pytest.fixture(scope="module", params=NORMS)
 def language_model(request):
     return make(Decoder, num_layers=2, norm=request.param, memory=False)
@@ -296,9 +281,6 @@ def test_a_language_model_may_be_cached(language_model, max_length):
     )
 
     np.testing.assert_allclose(outputs, language_model(TARGET), rtol=1e-5, atol=1e-5)
-
-
-# The refusals.
 
 
 def test_refuses_a_memory_that_it_was_not_built_for(language_model):

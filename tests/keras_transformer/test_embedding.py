@@ -23,9 +23,6 @@ def sines(positions, hidden_dim, max_wavelength=10_000):
     return table
 
 
-# The contract.
-
-
 @pytest.mark.parametrize(
     ("cls", "init_kwargs", "inputs", "num_weights"),
     [
@@ -52,9 +49,6 @@ def test_shapes_of_logits_are_known_beforehand():
     assert states.shape == (None, None, D)
     assert layer(states, reverse=True).shape == (None, None, V)
     assert layer.compute_output_shape((B, T, D), reverse=True) == (B, T, V)
-
-
-# Tokens: the formula.
 
 
 def test_embeddings_are_rows_times_the_root_of_the_width():
@@ -115,9 +109,6 @@ def test_embeddings_and_logits_start_with_unit_variance():
     assert np.std(layer(ids)) == pytest.approx(1, rel=0.01)
 
 
-# Tokens: masks.
-
-
 def test_the_mask_of_logits_is_that_of_their_states():
     layer = TokenEmbedding(V, D)
 
@@ -126,9 +117,6 @@ def test_the_mask_of_logits_is_that_of_their_states():
 
     np.testing.assert_array_equal(mask_of(masked), IDS != 0)
     assert mask_of(plain) is None
-
-
-# Sines.
 
 
 @pytest.mark.parametrize("hidden_dim", [1, 6, 7, 512])
@@ -170,9 +158,6 @@ def test_positions_are_exact_in_half_precision(dtype):
     # Rounded once, at the end: by 2^-9 at most for values up to 1.
     outputs = np.array(ops.cast(outputs, "float32"))
     np.testing.assert_allclose(outputs[0], sines(range(301, 341), D), atol=2**-8)
-
-
-# Learned positions.
 
 
 @pytest.mark.parametrize("start_index", [0, 2, 4])

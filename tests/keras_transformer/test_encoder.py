@@ -51,9 +51,6 @@ def encode(encoder):
     )
 
 
-# The contract.
-
-
 @pytest.mark.parametrize(
     ("cls", "num_layers", "num_weights"),
     [
@@ -72,9 +69,6 @@ def test_keeps_the_promises_of_a_layer(tmp_path, cls, num_layers, num_weights):
     )
 
 
-# The formula.
-
-
 @pytest.mark.parametrize("norm", NORMS)
 def test_a_layer_equals_section_3_1(norm):
     x, mask = random_array(B, S, D), mask_of_lengths([6, 1, 4], S)
@@ -87,9 +81,6 @@ def test_a_layer_equals_section_3_1(norm):
     expected = residual_stream(layer, x, sub_layers)
 
     np.testing.assert_allclose(layer(x, mask=mask), expected, rtol=1e-5, atol=1e-5)
-
-
-# The invariants.
 
 
 @property_test

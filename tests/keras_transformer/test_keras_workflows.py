@@ -87,22 +87,3 @@ def test_generates_in_a_graph_of_unknown_shapes():
         np.testing.assert_array_equal(
             generate(ids), model.generate(ids, max_extra_length=3)
         )
-
-
-def test_each_sentence_of_a_batch_has_a_limit_of_its_own():
-    """The model says 7 until it may not, whatever it reads."""
-    model = make_model()
-    direction = np.eye(32)[5]
-    last = model.decoder.layers[-1].feed_forward_residual.normalization
-    last.gamma.assign(np.zeros(32))
-    last.beta.assign(direction)
-    logits = np.where(np.arange(model.vocabulary_size) == 7, 40.0, 0.0)
-    model.embedding.embeddings.assign(logits[:, None] * direction)
-
-    lengths = np.count_nonzero(SOURCE, axis=1)
-    assert len(set(lengths)) == len(SOURCE)
-    found = model.generate(SOURCE, beam_size=1, max_extra_length=2)
-
-    for row, length in zip(np.array(found), lengths, strict=True):
-        rest = SOURCE.shape[1] - length
-        assert row.tolist() == [7] * (length + 1) + [1] + [0] * rest

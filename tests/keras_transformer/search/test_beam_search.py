@@ -13,7 +13,7 @@ from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
 from tests.helpers.graph_search_adapter import graph_beam_search
 from tests.helpers.graph_searches import run_search, table_step
-from tests.helpers.python_subprocess import run_python
+from tests.helpers.python_subprocess import on_other_backends, run_python
 from tests.helpers.reference_searches import check_equal, random_tables, search_modes
 
 VOCABULARY_SIZE = 7
@@ -85,13 +85,7 @@ np.savez(folder + "/found.npz", **results)
 """
 
 
-@pytest.mark.parametrize(
-    "backend",
-    [
-        pytest.param("jax", marks=pytest.mark.slow),
-        pytest.param("torch", marks=pytest.mark.peers("torch")),
-    ],
-)
+@on_other_backends
 def test_finds_the_same_on_other_backends(backend, arrays, tmp_path):
     np.savez(tmp_path / "arrays.npz", **arrays)
 

@@ -169,9 +169,6 @@ def test_what_is_forced_is_not_closed():
         assert found.truncated[1]
 
 
-# Options that are off cost nothing.
-
-
 def count_nodes(search, **rules):
     """Returns the nodes of a search's graph, those of its loops included."""
 

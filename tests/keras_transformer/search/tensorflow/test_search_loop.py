@@ -22,10 +22,8 @@ from tests.helpers.reference_searches import (
     check_equal,
     check_fillers,
     check_sentence,
-    every_sequence,
     exhaustive_search,
     log_softmax,
-    penalty,
     plain_beam_search,
     random_tables,
     score,
@@ -296,9 +294,6 @@ def test_the_best_are_those_of_a_stable_sort(find):
             assert np.all((ids >= 0) & (ids < width))
 
 
-# Hypotheses that the limit cuts off.
-
-
 @pytest.mark.parametrize("logit", [1.0, 1.5])
 def test_what_is_as_likely_as_the_end_truncates_nothing(logit):
     """`check_sentence` has checked everything but ties."""
@@ -310,70 +305,6 @@ def test_what_is_as_likely_as_the_end_truncates_nothing(logit):
 
     assert found.lengths == 2
     assert found.truncated == (logit > 1)
-
-
-# The state follows its hypothesis.
-
-HISTORY_TABLE = np.random.default_rng(37).normal(size=(37, 6))
-HISTORY_TABLE = HISTORY_TABLE.astype("float32")
-HISTORY_WEIGHTS = np.int32([5, 3, 7, 13])
-
-
-def history_step(ids, index, state):
-    """Records `ids`, and depends only on the record."""
-    is_now = tf.range(len(HISTORY_WEIGHTS)) == index
-    history = tf.where(is_now, ids[:, None], state["history"])
-    floats = tf.cast(ids, tf.float32)[:, None, None]
-    cache = tf.where(is_now[:, None], floats, state["caches"][0])
-    # Tensors of all ranks and types are reordered alike.
-    tf.debugging.assert_equal(tf.cast(cache, tf.int32), history[:, :, None])
-    key = tf.reduce_sum(history * HISTORY_WEIGHTS, axis=1) + state["key"]
-    logits = tf.gather(HISTORY_TABLE, key % len(HISTORY_TABLE))
-    return logits, {**state, "history": history, "caches": [cache]}
-
-
-def history_score(key, ids, alpha):
-    history, total = np.zeros(len(HISTORY_WEIGHTS), int), 0.0
-    for index, token in enumerate(ids):
-        history[index] = (BEGIN, *ids)[index]
-        row = (history @ HISTORY_WEIGHTS + key) % len(HISTORY_TABLE)
-        total += log_softmax(HISTORY_TABLE[row])[token]
-    return total / penalty(len(ids), alpha)
-
-
-@pytest.mark.parametrize("beam_size", [4, 40])
-def test_the_state_follows_its_hypothesis(beam_size):
-    keys, limits = np.int32([0, 11]), np.int32([4, 3])
-    rows = 2 * beam_size
-
-    @tf.function
-    def search():
-        state = {
-            "history": tf.zeros([rows, 4], tf.int32),
-            "caches": [tf.zeros([rows, 4, 2])],
-            "key": tf.repeat(keys, beam_size),
-        }
-        return graph_beam_search(history_step, state, SearchOptions(beam_size), limits)
-
-    found = search()
-
-    for index, (key, limit) in enumerate(zip(keys, limits, strict=True)):
-        filled = int(tf.reduce_sum(tf.cast(found.lengths[index] > 0, tf.int32)))
-        for rank in range(filled):
-            length = int(found.lengths[index, rank])
-            ids = found.ids[index, rank, :length].numpy().tolist()
-            np.testing.assert_allclose(
-                found.scores[index, rank], history_score(key, ids, 0.6), rtol=1e-5
-            )
-        everything = sorted(
-            (history_score(key, ids, 0.6) for ids in every_sequence(6, limit)),
-            reverse=True,
-        )
-        if beam_size == 40:
-            assert filled == len(everything)
-            np.testing.assert_allclose(
-                found.scores[index, :filled], everything, rtol=1e-5
-            )
 
 
 def test_sentences_that_are_done_leave():
@@ -391,9 +322,6 @@ def test_sentences_that_are_done_leave():
     expected, _ = run_search(tables, 3, 0.6, limits)
     check_equal(tf.nest.map_structure(lambda x: x.numpy(), found), expected)
     assert (rows[0], rows[-1]) == (5 * 3, 2 * 3)
-
-
-# Types.
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
