@@ -10,6 +10,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+# All that weights of other systems need otherwise.
+OF_OTHER_SYSTEMS = {"use_bias": True, "activation": "swish", "scale_embedding": False}
+OF_OTHER_SYSTEMS |= {"logits_bias": True, "max_wavelength": 12_000.0}
+OF_OTHER_SYSTEMS |= {"norm_epsilon": 1e-5, "decoder_mixer": "ssru"}
+
 
 def check_layer(cls, init_kwargs, inputs, output_shape, num_weights, tmp_path):
     """Builds, calls, traces, trains and saves a layer; asserts each promise.
@@ -38,10 +43,16 @@ def check_layer(cls, init_kwargs, inputs, output_shape, num_weights, tmp_path):
     compiled = tf.function(lambda: layer(**inputs))()
     np.testing.assert_allclose(compiled, eager, rtol=1e-5, atol=1e-6)
 
-    # Mixed precision computes in half and keeps float32 weights.
+    # Mixed precision computes nearly the same in half, with float32 weights.
     for dtype in ("bfloat16", "float16"):
         half = cls(**{**init_kwargs, "dtype": f"mixed_{dtype}"})
-        assert half(**inputs).dtype == dtype
+        half.build(*shapes)
+        half.set_weights(layer.get_weights())
+        outputs = half(**inputs)
+        assert outputs.dtype == dtype
+        outputs = np.array(keras.ops.cast(outputs, "float32"))
+        # 2^-8 a rounding, of which there are some.
+        np.testing.assert_allclose(outputs, eager, atol=2**-5 * np.abs(eager).max())
         assert all(weight.dtype == "float32" for weight in half.weights)
 
     # Every weight learns, in a model of unknown batch size and length...
@@ -93,3 +104,28 @@ def randomize_weights(layer, seed=2017):
     """Replaces all weights of a built layer, biases and scales included."""
     rng = np.random.default_rng(seed)
     layer.set_weights([rng.normal(scale=0.5, size=w.shape) for w in layer.weights])
+
+
+def residual_stream(layer, x, sub_layers):
+    """Section 3.1, with sub-layers by the names under which `layer` has them."""
+    for name, sub_layer in sub_layers.items():
+        normalize = getattr(layer, f"{name}_residual").normalization
+        if layer.norm == "post":
+            x = normalize(x + sub_layer(x))
+        else:
+            x = x + sub_layer(normalize(x))
+    return x
+
+
+def check_dropout_of_sub_layers(plain, layer, inputs, names):
+    """`layer` is `plain` with dropout, which falls on each of its sub-layers."""
+    keras.utils.set_random_seed(2017)
+    np.testing.assert_array_equal(layer(*inputs, training=False), plain(*inputs))
+    for name in names:
+        # Without the other sub-layers, only this one's dropout has an effect.
+        layer.set_weights(plain.get_weights())
+        for silent in names - {name}:
+            sub_layer = getattr(layer, silent)
+            sub_layer.set_weights([0 * w for w in sub_layer.get_weights()])
+        difference = layer(*inputs, training=True) - layer(*inputs)
+        assert np.abs(difference).max() > 0.01, name

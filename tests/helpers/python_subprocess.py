@@ -5,7 +5,16 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).parents[2]
+on_other_backends = pytest.mark.parametrize(
+    "backend",
+    [
+        pytest.param("jax", marks=pytest.mark.slow),
+        pytest.param("torch", marks=pytest.mark.peers("torch")),
+    ],
+)
 
 
 def run_python(*arguments, backend="tensorflow", cwd=ROOT, **environment):

@@ -2,30 +2,17 @@
 
 import keras
 import numpy as np
-import pytest
 
 from keras_transformer import RestrictedSelfAttention, Transformer
-from tests.helpers.layer_checks import randomize_weights
-from tests.helpers.python_subprocess import run_python
+from tests.helpers.layer_checks import OF_OTHER_SYSTEMS, randomize_weights
+from tests.helpers.python_subprocess import on_other_backends, run_python
 
 MODELS = {
     "sine": {"positions": "sine"},
     "learned": {"positions": "learned"},
-    # All that weights of other systems need otherwise.
-    "other": {
-        "num_layers": 2,
-        "decoder_layers": 1,
-        "use_bias": True,
-        "activation": "swish",
-        "scale_embedding": False,
-        "logits_bias": True,
-        "max_wavelength": 12_000.0,
-        "norm_epsilon": 1e-5,
-        "decoder_mixer": "ssru",
-        "tied_output": False,
-        "position_offset": 2,
-        "source_vocabulary_size": 10,
-    },
+    "other": OF_OTHER_SYSTEMS
+    | {"num_layers": 2, "decoder_layers": 1, "tied_output": False}
+    | {"position_offset": 2, "source_vocabulary_size": 10},
 }
 INPUTS = {
     "source_ids": np.array([[5, 9, 1, 0], [4, 1, 0, 0], [8, 6, 7, 1]]),
@@ -83,13 +70,7 @@ np.savez(folder + "/outputs.npz", **results)
 """
 
 
-@pytest.mark.parametrize(
-    "backend",
-    [
-        pytest.param("jax", marks=pytest.mark.slow),
-        pytest.param("torch", marks=pytest.mark.peers("torch")),
-    ],
-)
+@on_other_backends
 def test_gives_the_outputs_of_tensorflow(backend, tmp_path):
     x = np.random.default_rng(1).normal(size=(2, 7, 6)).astype("float32")
     np.savez(tmp_path / "inputs.npz", **INPUTS, x=x)

@@ -1,5 +1,7 @@
 """Tests of `keras_transformer.decoder`."""
 
+import functools
+
 import hypothesis
 import keras
 import numpy as np
@@ -10,7 +12,13 @@ from keras import ops
 
 from keras_transformer import Decoder, DecoderLayer
 from tests.helpers.arrays import mask_of_lengths, random_array
-from tests.helpers.layer_checks import check_layer, mask_of, randomize_weights
+from tests.helpers.layer_checks import (
+    check_dropout_of_sub_layers,
+    check_layer,
+    mask_of,
+    randomize_weights,
+    residual_stream,
+)
 
 # Widths of heads that do not add up to D, and no two sizes alike.
 B, T, S, D = 3, 5, 6, 8
@@ -22,9 +30,9 @@ property_test = hypothesis.settings(
 )
 
 
-def make(cls, **kwargs):
+def make(cls, memory=True, **kwargs):
     layer = cls(**{**SIZES, "dropout": 0.0, **kwargs})
-    layer.build((None, None, D), (None, None, D))
+    layer.build(*[(None, None, D)] * (1 + memory))
     randomize_weights(layer)
     return layer
 
@@ -53,9 +61,6 @@ MEMORY_MASK = mask_of_lengths([1, 6, 3], S)
 MASKS = {"target_mask": TARGET_MASK, "memory_mask": MEMORY_MASK}
 
 
-# The contract.
-
-
 @pytest.mark.parametrize(
     ("cls", "num_layers", "num_weights"),
     [
@@ -74,37 +79,23 @@ def test_keeps_the_promises_of_a_layer(tmp_path, cls, num_layers, num_weights):
     )
 
 
-# The formula.
-
-
 @pytest.mark.parametrize("norm", NORMS)
 def test_a_layer_equals_section_3_1(norm):
     layer = make(DecoderLayer, norm=norm)
-    sub_layers = [
-        lambda y: layer.self_attention(
+    sub_layers = {
+        "self_attention": lambda y: layer.self_attention(
             y, y, value_mask=TARGET_MASK, use_causal_mask=True
         ),
-        lambda y: layer.memory_attention(y, MEMORY, value_mask=MEMORY_MASK),
-        layer.feed_forward,
-    ]
-    norms = [
-        layer.self_attention_residual.normalization,
-        layer.memory_attention_residual.normalization,
-        layer.feed_forward_residual.normalization,
-    ]
+        "memory_attention": lambda y: layer.memory_attention(
+            y, MEMORY, value_mask=MEMORY_MASK
+        ),
+        "feed_forward": layer.feed_forward,
+    }
+
+    expected = residual_stream(layer, TARGET, sub_layers)
 
     outputs = layer(TARGET, MEMORY, **MASKS)
-
-    x = TARGET
-    for sub_layer, normalize in zip(sub_layers, norms, strict=True):
-        if norm == "post":
-            x = normalize(x + sub_layer(x))
-        else:
-            x = x + sub_layer(normalize(x))
-    np.testing.assert_allclose(outputs, x, rtol=1e-5, atol=1e-5)
-
-
-# The invariants.
+    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-5)
 
 
 @property_test
@@ -182,25 +173,9 @@ def test_keras_fills_both_masks_and_hands_on_that_of_the_target(decoder):
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_dropout_falls_on_each_sub_layer_and_only_in_training(norm):
-    keras.utils.set_random_seed(2017)
-    layer = make(DecoderLayer, norm=norm, dropout=0.5)
-    plain = make(DecoderLayer, norm=norm)
+    layers = [make(DecoderLayer, norm=norm, dropout=rate) for rate in (0.0, 0.5)]
     names = {"self_attention", "memory_attention", "feed_forward"}
-
-    np.testing.assert_array_equal(
-        layer(TARGET, MEMORY, training=False), plain(TARGET, MEMORY)
-    )
-    for name in names:
-        # Without the other sub-layers, only this one's dropout has an effect.
-        layer.set_weights(plain.get_weights())
-        for silent in names - {name}:
-            sub_layer = getattr(layer, silent)
-            sub_layer.set_weights([0 * w for w in sub_layer.get_weights()])
-        difference = layer(TARGET, MEMORY, training=True) - layer(TARGET, MEMORY)
-        assert ops.max(ops.abs(difference)) > 0.01, name
-
-
-# Caches.
+    check_dropout_of_sub_layers(*layers, [TARGET, MEMORY], names)
 
 
 def decode_by_steps(step, target, cache, steps):
@@ -272,15 +247,9 @@ def test_a_cache_has_the_compute_dtype(max_length):
     assert {tensor.dtype for tensor in tensors} == {tf.bfloat16}
 
 
-# Without a memory.
-
-
 @pytest.fixture(scope="module", params=NORMS)
 def language_model(request):
-    decoder = Decoder(2, **SIZES, dropout=0.0, norm=request.param)
-    decoder.build((None, None, D))
-    randomize_weights(decoder)
-    return decoder
+    return make(Decoder, num_layers=2, norm=request.param, memory=False)
 
 
 def test_a_language_model_equals_an_encoder_with_a_causal_mask(language_model):
@@ -288,15 +257,16 @@ def test_a_language_model_equals_an_encoder_with_a_causal_mask(language_model):
     x = TARGET
     for layer in language_model.layers:
         assert layer.memory_attention is None
-        y = layer.self_attention_residual.prepare(x)
-        y = layer.self_attention(y, y, use_causal_mask=True)
-        x = layer.self_attention_residual(x, y)
-        y = layer.feed_forward(layer.feed_forward_residual.prepare(x))
-        x = layer.feed_forward_residual(x, y)
+        attend = functools.partial(layer.self_attention, use_causal_mask=True)
+        sub_layers = {
+            "self_attention": lambda y, attend=attend: attend(y, y),
+            "feed_forward": layer.feed_forward,
+        }
+        x = residual_stream(layer, x, sub_layers)
     if language_model.norm == "pre":
         x = language_model.normalization(x)
 
-    np.testing.assert_array_equal(language_model(TARGET), x)
+    np.testing.assert_allclose(language_model(TARGET), x, rtol=1e-5, atol=1e-6)
     _, scores = language_model(TARGET, return_attention_scores=True)
     assert scores[0][1] is None
 
@@ -311,9 +281,6 @@ def test_a_language_model_may_be_cached(language_model, max_length):
     )
 
     np.testing.assert_allclose(outputs, language_model(TARGET), rtol=1e-5, atol=1e-5)
-
-
-# The refusals.
 
 
 def test_refuses_a_memory_that_it_was_not_built_for(language_model):

@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from keras import ops
 
 from keras_transformer import PositionEmbedding, SinePositionEncoding, TokenEmbedding
@@ -22,9 +21,6 @@ def sines(positions, hidden_dim, max_wavelength=10_000):
             angle = position / max_wavelength ** ((i - i % 2) / hidden_dim)
             table[row, i] = np.cos(angle) if i % 2 else np.sin(angle)
     return table
-
-
-# The contract.
 
 
 @pytest.mark.parametrize(
@@ -55,9 +51,6 @@ def test_shapes_of_logits_are_known_beforehand():
     assert layer.compute_output_shape((B, T, D), reverse=True) == (B, T, V)
 
 
-# Tokens: the formula.
-
-
 def test_embeddings_are_rows_times_the_root_of_the_width():
     layer = TokenEmbedding(V, D)
     layer.build()
@@ -78,27 +71,6 @@ def test_logits_are_products_with_the_same_matrix_unscaled(shape):
     np.testing.assert_allclose(
         layer(states, reverse=True), states @ table.T, rtol=1e-5, atol=1e-6
     )
-
-
-def test_both_uses_train_the_one_matrix():
-    layer = TokenEmbedding(V, D)
-    layer.build()
-    states = ops.convert_to_tensor(random_array(B, T, D))
-    with tf.GradientTape(persistent=True) as tape:
-        embedded = ops.sum(layer(IDS))
-        logits = ops.sum(layer(states, reverse=True))
-
-    assert len(layer.weights) == 1
-    (weight,) = layer.trainable_variables
-    # Each id adds sqrt(D) to its row, each state itself to all rows.
-    of_ids = tf.convert_to_tensor(tape.gradient(embedded, weight.value))
-    counts = np.bincount(IDS.ravel(), minlength=V)
-    np.testing.assert_allclose(
-        of_ids, np.sqrt(D) * counts[:, None] * np.ones(D), rtol=1e-6
-    )
-    of_states = tape.gradient(logits, weight.value)
-    expected = np.broadcast_to(np.sum(states, axis=(0, 1)), (V, D))
-    np.testing.assert_allclose(of_states, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_adam_adds_up_the_gradients_of_an_id_that_repeats():
@@ -137,13 +109,6 @@ def test_embeddings_and_logits_start_with_unit_variance():
     assert np.std(layer(ids)) == pytest.approx(1, rel=0.01)
 
 
-# Tokens: masks.
-
-
-def test_the_mask_marks_the_ids_that_are_not_0():
-    np.testing.assert_array_equal(mask_of(TokenEmbedding(V, D)(IDS)), IDS != 0)
-
-
 def test_the_mask_of_logits_is_that_of_their_states():
     layer = TokenEmbedding(V, D)
 
@@ -152,9 +117,6 @@ def test_the_mask_of_logits_is_that_of_their_states():
 
     np.testing.assert_array_equal(mask_of(masked), IDS != 0)
     assert mask_of(plain) is None
-
-
-# Sines.
 
 
 @pytest.mark.parametrize("hidden_dim", [1, 6, 7, 512])
@@ -196,9 +158,6 @@ def test_positions_are_exact_in_half_precision(dtype):
     # Rounded once, at the end: by 2^-9 at most for values up to 1.
     outputs = np.array(ops.cast(outputs, "float32"))
     np.testing.assert_allclose(outputs[0], sines(range(301, 341), D), atol=2**-8)
-
-
-# Learned positions.
 
 
 @pytest.mark.parametrize("start_index", [0, 2, 4])

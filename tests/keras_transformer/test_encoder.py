@@ -6,11 +6,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
-from keras import ops
 
 from keras_transformer import Encoder, EncoderLayer
 from tests.helpers.arrays import mask_of_lengths, random_array
-from tests.helpers.layer_checks import check_layer, mask_of, randomize_weights
+from tests.helpers.layer_checks import (
+    check_dropout_of_sub_layers,
+    check_layer,
+    mask_of,
+    randomize_weights,
+    residual_stream,
+)
 
 # Widths of heads that do not add up to D, and no two sizes alike.
 B, S, D = 3, 6, 8
@@ -46,9 +51,6 @@ def encode(encoder):
     )
 
 
-# The contract.
-
-
 @pytest.mark.parametrize(
     ("cls", "num_layers", "num_weights"),
     [
@@ -67,30 +69,18 @@ def test_keeps_the_promises_of_a_layer(tmp_path, cls, num_layers, num_weights):
     )
 
 
-# The formula.
-
-
 @pytest.mark.parametrize("norm", NORMS)
 def test_a_layer_equals_section_3_1(norm):
     x, mask = random_array(B, S, D), mask_of_lengths([6, 1, 4], S)
     layer = make(EncoderLayer, norm=norm)
-    sub_layers = [lambda y: layer.attention(y, y, value_mask=mask), layer.feed_forward]
-    norms = [
-        layer.attention_residual.normalization,
-        layer.feed_forward_residual.normalization,
-    ]
+    sub_layers = {
+        "attention": lambda y: layer.attention(y, y, value_mask=mask),
+        "feed_forward": layer.feed_forward,
+    }
 
-    outputs = layer(x, mask=mask)
+    expected = residual_stream(layer, x, sub_layers)
 
-    for sub_layer, normalize in zip(sub_layers, norms, strict=True):
-        if norm == "post":
-            x = normalize(x + sub_layer(x))
-        else:
-            x = x + sub_layer(normalize(x))
-    np.testing.assert_allclose(outputs, x, rtol=1e-5, atol=1e-5)
-
-
-# The invariants.
+    np.testing.assert_allclose(layer(x, mask=mask), expected, rtol=1e-5, atol=1e-5)
 
 
 @property_test
@@ -126,33 +116,6 @@ def test_keras_fills_the_mask_and_hands_it_on(encoder):
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_dropout_falls_on_both_sub_layers_and_only_in_training(norm):
-    keras.utils.set_random_seed(2017)
-    x = random_array(B, S, D)
-    layer = make(EncoderLayer, norm=norm, dropout=0.5)
-    plain = make(EncoderLayer, norm=norm)
-
-    np.testing.assert_array_equal(layer(x, training=False), plain(x))
-    for silent in ("attention", "feed_forward"):
-        # With one sub-layer silent, only dropout of the other shows.
-        layer.set_weights(plain.get_weights())
-        getattr(layer, silent).set_weights(
-            [0 * w for w in getattr(layer, silent).get_weights()]
-        )
-        difference = ops.abs(layer(x, training=True) - layer(x))
-        assert ops.max(difference) > 0.01, silent
-
-
-@pytest.mark.parametrize("norm", NORMS)
-def test_mixed_precision_stays_near_float32(norm):
-    keras.utils.set_random_seed(2017)
-    x, mask = random_array(B, S, D), mask_of_lengths([6, 1, 4], S)
-    encoder = Encoder(2, **SIZES, dropout=0.0, norm=norm)
-    half = Encoder(2, **SIZES, dropout=0.0, norm=norm, dtype="mixed_bfloat16")
-    expected = encoder(x, mask=mask)
-    half.build(x.shape)
-    half.set_weights(encoder.get_weights())
-
-    outputs = ops.cast(half(x, mask=mask), "float32")
-
-    # 2^-8 a rounding, of which two layers do some.
-    np.testing.assert_allclose(outputs, expected, atol=2**-4)
+    layers = [make(EncoderLayer, norm=norm, dropout=rate) for rate in (0.0, 0.5)]
+    names = {"attention", "feed_forward"}
+    check_dropout_of_sub_layers(*layers, [random_array(B, S, D)], names)

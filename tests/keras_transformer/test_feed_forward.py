@@ -1,7 +1,6 @@
 """Tests of `keras_transformer.feed_forward`."""
 
 import numpy as np
-import pytest
 
 from keras_transformer import FeedForward
 from tests.helpers.arrays import random_array
@@ -29,15 +28,3 @@ def test_equals_equation_2():
     expected = np.maximum(0, inputs @ w1 + b1) @ w2 + b2
 
     np.testing.assert_allclose(layer(inputs), expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("shape", [(6, 4), (2, 3, 5, 4)])
-def test_takes_any_number_of_axes(shape):
-    inputs = random_array(*shape)
-    layer = FeedForward(intermediate_dim=8)
-
-    outputs = layer(inputs)
-
-    rows = layer(inputs.reshape(-1, 1, 4))[:, 0]
-    assert outputs.shape == shape
-    np.testing.assert_allclose(outputs, rows.numpy().reshape(shape), rtol=1e-5)

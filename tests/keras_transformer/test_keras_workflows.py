@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_transformer import LanguageModel
 from keras_transformer.__main__ import describe
 from tests.helpers import keras_workflows
-from tests.helpers.keras_workflows import BATCH, SOURCE, make_model
+from tests.helpers.keras_workflows import BATCH, SMALL, SOURCE, make_model
 from tests.helpers.python_subprocess import run_python
 
 SLOW = {
@@ -34,14 +34,11 @@ def test_on_tensorflow(check):
 
 
 @pytest.mark.slow
-def test_on_jax():
-    run_python("-m", "tests.helpers.keras_workflows", backend="jax")
-
-
-@pytest.mark.slow
-@pytest.mark.peers("torch")
-def test_on_torch():
-    run_python("-m", "tests.helpers.keras_workflows", backend="torch")
+@pytest.mark.parametrize(
+    "backend", ["jax", pytest.param("torch", marks=pytest.mark.peers("torch"))]
+)
+def test_on_other_backends(backend):
+    run_python("-m", "tests.helpers.keras_workflows", backend=backend)
 
 
 @pytest.mark.slow
@@ -53,8 +50,9 @@ def test_data_and_model_parallel_on_two_devices_of_jax():
     )
 
 
-def test_exports_its_logits(tmp_path):
-    model = make_model()
+@pytest.mark.parametrize("is_language_model", [False, True])
+def test_exports_its_logits(is_language_model, tmp_path):
+    model = LanguageModel(19, SMALL) if is_language_model else make_model()
 
     model.export(tmp_path / "exported", verbose=False)
 
@@ -62,19 +60,10 @@ def test_exports_its_logits(tmp_path):
     ids = {name: tf.constant(x, tf.int32) for name, x in BATCH.items()}
     for columns in (3, 6):  # Lengths and batches are free.
         part = {name: x[:columns, :columns] for name, x in ids.items()}
+        part = part["target_ids"] if is_language_model else part
         np.testing.assert_allclose(
             loaded.serve(part), model(part), rtol=1e-5, atol=1e-5
         )
-
-
-def test_a_language_model_exports_its_logits(tmp_path):
-    model = LanguageModel.from_preset("tiny", 20, num_layers=1)
-
-    model.export(tmp_path / "exported", verbose=False)
-
-    loaded = tf.saved_model.load(str(tmp_path / "exported"))
-    ids = tf.constant([[3, 7, 5], [4, 0, 0]])
-    np.testing.assert_allclose(loaded.serve(ids), model(ids), atol=1e-5)
 
 
 def test_versions_and_devices_of_any_backend(monkeypatch):
@@ -98,22 +87,3 @@ def test_generates_in_a_graph_of_unknown_shapes():
         np.testing.assert_array_equal(
             generate(ids), model.generate(ids, max_extra_length=3)
         )
-
-
-def test_each_sentence_of_a_batch_has_a_limit_of_its_own():
-    """The model says 7 until it may not, whatever it reads."""
-    model = make_model()
-    direction = np.eye(32)[5]
-    last = model.decoder.layers[-1].feed_forward_residual.normalization
-    last.gamma.assign(np.zeros(32))
-    last.beta.assign(direction)
-    logits = np.where(np.arange(model.vocabulary_size) == 7, 40.0, 0.0)
-    model.embedding.embeddings.assign(logits[:, None] * direction)
-
-    lengths = np.count_nonzero(SOURCE, axis=1)
-    assert len(set(lengths)) == len(SOURCE)
-    found = model.generate(SOURCE, beam_size=1, max_extra_length=2)
-
-    for row, length in zip(np.array(found), lengths, strict=True):
-        rest = SOURCE.shape[1] - length
-        assert row.tolist() == [7] * (length + 1) + [1] + [0] * rest

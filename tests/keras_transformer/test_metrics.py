@@ -1,13 +1,11 @@
 """Tests of `keras_transformer.metrics`."""
 
-import json
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import Perplexity, SmoothedCrossentropy, TokenAccuracy
+from keras_transformer import Perplexity, TokenAccuracy
 
 VOCABULARY = 11
 
@@ -116,55 +114,3 @@ def test_counts_more_tokens_than_half_precision_can(cls):
 
     assert metric.result().dtype == "float32"
     np.testing.assert_allclose(metric.result(), expected.result(), rtol=1e-5)
-
-
-@both
-def test_comes_back_from_its_config(cls):
-    metric = cls(name="other")
-
-    config = keras.saving.serialize_keras_object(metric)
-    twin = keras.saving.deserialize_keras_object(json.loads(json.dumps(config)))
-
-    assert type(twin) is cls
-    assert twin.name == "other"
-    assert twin.get_config() == metric.get_config()
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.3])
-def test_in_compile_they_ignore_smoothing_and_batches(smoothing):
-    rng = np.random.default_rng(seed=17)
-    ids = rng.integers(0, VOCABULARY, size=(7, 5))
-    ids[2:4, 1:] = 0  # The second batch of two is nearly empty.
-    inputs = keras.Input((None,), dtype="int32")
-    hidden = keras.layers.Embedding(VOCABULARY, 4, mask_zero=True)(inputs)
-    model = keras.Model(inputs, keras.layers.Dense(VOCABULARY)(hidden))
-    model.set_weights([rng.normal(size=w.shape) for w in model.get_weights()])
-    model.compile(
-        loss=SmoothedCrossentropy(smoothing), metrics=[TokenAccuracy(), Perplexity()]
-    )
-
-    logs = model.evaluate(ids, ids, batch_size=2, verbose=0, return_dict=True)
-
-    logits = model(ids).numpy()
-    real = ids != 0
-    perplexity = np.exp(-log_likelihood(ids, logits)[real].mean())
-    np.testing.assert_allclose(logs["perplexity"], perplexity, rtol=1e-5)
-    accuracy = hits(ids, logits)[real].mean()
-    np.testing.assert_allclose(logs["accuracy"], accuracy, rtol=1e-5)
-
-
-@both
-def test_a_weight_a_sentence_weighs_its_tokens(cls):
-    labels = np.array([[5, 1], [7, 4]])
-    logits = np.random.default_rng(5).normal(size=(2, 2, 9))
-    logits[0, 0, 5] = logits[1, 0, 7] = 9.0
-    results = []
-    for weights in ([1.0, 3.0], [[1.0, 1.0], [3.0, 3.0]]):
-        metric = cls()
-        metric.update_state(labels, logits, sample_weight=np.array(weights))
-        results.append(float(metric.result()))
-
-    assert results[0] == results[1]
-    metric = cls()
-    metric.update_state(labels, logits, np.array([[1.0, 3.0], [1.0, 3.0]]))
-    assert float(metric.result()) != pytest.approx(results[0], rel=1e-3)

@@ -6,153 +6,89 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import keras_transformer
-from keras_transformer import (
-    SSRU,
-    Decoder,
-    DecoderLayer,
-    Encoder,
-    EncoderLayer,
-    FeedForward,
-    MultiHeadAttention,
-    PositionEmbedding,
-    RestrictedSelfAttention,
-    SearchOptions,
-    SinePositionEncoding,
-    SmoothedCrossentropy,
-    TokenEmbedding,
-    Transformer,
-    TransformerSchedule,
-)
+import keras_transformer as kt
 from keras_transformer.residual import Residual
 
 SIZES = {"num_heads": 2, "key_dim": 3, "value_dim": 4, "intermediate_dim": 5}
 STACK = {"num_layers": 2, **SIZES}
 MODEL = functools.partial(
-    Transformer.from_preset, "base", **STACK, vocabulary_size=9, hidden_dim=6
+    kt.Transformer.from_preset, "base", **STACK, vocabulary_size=9, hidden_dim=6
 )
 # A function that makes it, and an argument that must be a positive int.
 POSITIVE_INTS = [
-    (functools.partial(MultiHeadAttention, 2, 3), "value_dim"),
-    (functools.partial(MultiHeadAttention, key_dim=3), "num_heads"),
-    (functools.partial(MultiHeadAttention, 2), "key_dim"),
-    (functools.partial(RestrictedSelfAttention, 2, 3), "radius"),
-    (functools.partial(TokenEmbedding, 9), "hidden_dim"),
-    (functools.partial(TokenEmbedding, hidden_dim=4), "vocabulary_size"),
-    (PositionEmbedding, "sequence_length"),
-    (FeedForward, "intermediate_dim"),
-    (TransformerSchedule, "hidden_dim"),
-    (functools.partial(TransformerSchedule, 6), "warmup_steps"),
+    (functools.partial(kt.MultiHeadAttention, 2, 3), "value_dim"),
+    (functools.partial(kt.MultiHeadAttention, key_dim=3), "num_heads"),
+    (functools.partial(kt.MultiHeadAttention, 2), "key_dim"),
+    (functools.partial(kt.RestrictedSelfAttention, 2, 3), "radius"),
+    (functools.partial(kt.TokenEmbedding, 9), "hidden_dim"),
+    (functools.partial(kt.TokenEmbedding, hidden_dim=4), "vocabulary_size"),
+    (kt.PositionEmbedding, "sequence_length"),
+    (kt.FeedForward, "intermediate_dim"),
+    (kt.TransformerSchedule, "hidden_dim"),
+    (functools.partial(kt.TransformerSchedule, 6), "warmup_steps"),
     *(
         (functools.partial(stack, **STACK), name)
-        for stack in (Encoder, Decoder)
+        for stack in (kt.Encoder, kt.Decoder)
         for name in STACK
     ),
     *((MODEL, name) for name in (*STACK, "vocabulary_size", "hidden_dim")),
     (MODEL, "sequence_length"),
     (functools.partial(MODEL, positions="learned"), "sequence_length"),
 ]
-LAYERS = {EncoderLayer: SIZES, DecoderLayer: SIZES, Encoder: STACK, Decoder: STACK}
+LAYERS = {kt.EncoderLayer: SIZES, kt.DecoderLayer: SIZES}
+LAYERS |= {kt.Encoder: STACK, kt.Decoder: STACK}
 RESIDUALS = [
-    Residual,
+    functools.partial(Residual, dropout=0.1),
     MODEL,
     *(functools.partial(layer, **sizes) for layer, sizes in LAYERS.items()),
 ]
 UNKNOWN = (None, None, None)
 KNOWN = (None, None, 6)
-ATTENTION = functools.partial(MultiHeadAttention, 2, 3)
-
-
-def cases(message, calls, name, values, **others):
-    """Returns a case for each call and value of the argument `name`."""
-    return [
-        (message, call, {**others, name: value}) for call in calls for value in values
-    ]
-
-
+ATTENTION = functools.partial(kt.MultiHeadAttention, 2, 3)
+SCHEDULE = functools.partial(kt.TransformerSchedule, 6)
+DECAY = functools.partial(kt.WarmupDecay, peak=1, warmup_steps=5, steps=20)
+SAMPLING = functools.partial(kt.Sampling, seeds=[0])
+GENERATE = functools.partial(MODEL(sequence_length=9).generate, [[5, 1]])
+OF_TWO = functools.partial(kt.SearchOptions, np.int64(2))
+NAN = float("nan")
+NO_SHARES = (-0.1, 1.0, NAN, "0.1", None)
+# What a message says, who says it, an argument, and values that are refused.
+WRONG_VALUES = [
+    (r"must be a number in \[0, 1\)", [*RESIDUALS, ATTENTION], "dropout", NO_SHARES),
+    ("must be one of 'post', 'pre'.*norm=", RESIDUALS, "norm", ("Post", "", None)),
+    ("must be a positive number", RESIDUALS, "norm_epsilon", (0, -1.0, None)),
+    ("must be one of 'sine', 'learned'", [MODEL], "positions", ["rotary"]),
+    ("positive", [kt.SinePositionEncoding], "max_wavelength", (0, -1.5, "10", None)),
+    ("must be an int of 0", [kt.SinePositionEncoding], "offset", (-1, 1.0, None)),
+    ("must be a positive number", [SCHEDULE], "scale", (0, -1.0, NAN, "1", None)),
+    ("must be a positive number. Received: peak=0", [DECAY], "peak", [0]),
+    ("warmup_steps=0", [DECAY], "warmup_steps", [0]),
+    ("at least `warmup_steps`. Received: steps=4", [DECAY], "steps", [4]),
+    ("'linear', 'cosine'. Received: decay='step'", [DECAY], "decay", ["step"]),
+    (r"in \[0, 1\)", [kt.SmoothedCrossentropy], "label_smoothing", NO_SHARES),
+    # It would count padding.
+    ("one of", [kt.SmoothedCrossentropy], "reduction", ["sum_over_batch_size"]),
+    ("", [kt.SearchOptions], "beam_size", (0, -1, 2.5, np.int64(0))),
+    ("", [OF_TWO], "num_hypotheses", (-1, 0, 3, 1.5, np.int64(3))),
+    ("=0", [lambda **x: kt.SearchOptions(tf.constant(2), **x)], "num_hypotheses", [0]),
+    ("must", [kt.SearchOptions], "no_repeat_ngram", (-1, 1.5)),
+    ("must be", [kt.SearchOptions], "min_length", (-1, 1.5)),
+    ("must be above 0. Received: ", [SAMPLING], "temperature", (0, -1.0)),
+    ("must be 0 or more. Received: top_k=-1", [SAMPLING], "top_k", [-1]),
+    ("must be above 0 and at most 1. Received", [SAMPLING], "top_p", (0.0, 1.5)),
+    ("must be an int, 0 or more", [GENERATE], "max_extra_length", (-1, 2.5)),
+]
 REFUSALS = [
     *(
         (f"`{name}` must be .*{name}={value!r}", make, {name: value})
         for make, name in POSITIVE_INTS
         for value in (0, -1, 2.5, True)
     ),
-    *cases(
-        r"`dropout` must be a number in \[0, 1\)",
-        [*RESIDUALS, ATTENTION],
-        "dropout",
-        (-0.1, 1.0, float("nan"), "0.1", None),
-    ),
-    *cases(
-        "`norm` must be one of 'post', 'pre'.*norm=",
-        RESIDUALS,
-        "norm",
-        ("Post", "", None),
-        dropout=0.1,
-    ),
-    *cases(
-        "`norm_epsilon` must be a positive number",
-        RESIDUALS,
-        "norm_epsilon",
-        (0, -1.0, None),
-        dropout=0.1,
-    ),
-    *cases(
-        "`positions` must be one of 'sine', 'learned'", [MODEL], "positions", ["rotary"]
-    ),
-    *cases(
-        "`max_wavelength` must be a positive",
-        [SinePositionEncoding],
-        "max_wavelength",
-        (0, -1.5, "10", None),
-    ),
-    *cases(
-        "`offset` must be an int of 0",
-        [SinePositionEncoding],
-        "offset",
-        (-1, 1.0, None),
-    ),
-    *cases(
-        "`scale` must be a positive number",
-        [TransformerSchedule],
-        "scale",
-        (0, -1.0, np.nan, "1", None),
-        hidden_dim=6,
-    ),
-    *cases(
-        r"`label_smoothing` .* in \[0, 1\)",
-        [SmoothedCrossentropy],
-        "label_smoothing",
-        (-0.1, 1.0, "0.1", None, np.nan),
-    ),
-    # It would count padding.
-    *cases(
-        "`reduction` must be one of",
-        [SmoothedCrossentropy],
-        "reduction",
-        ["sum_over_batch_size"],
-    ),
-    *cases("`beam_size`", [SearchOptions], "beam_size", (0, -1, 2.5, np.int64(0))),
-    *cases(
-        "`num_hypotheses`",
-        [SearchOptions],
-        "num_hypotheses",
-        (-1, 0, 3, 1.5),
-        beam_size=2,
-    ),
-    *cases(
-        "`num_hypotheses`.*=0",
-        [SearchOptions],
-        "num_hypotheses",
-        [0],
-        beam_size=tf.constant(2),
-    ),
-    *cases("`no_repeat_ngram` must", [SearchOptions], "no_repeat_ngram", (-1, 1.5)),
-    *cases("`min_length` must be", [SearchOptions], "min_length", (-1, 1.5)),
-    *cases(
-        "`max_extra_length` must be an int, 0 or more",
-        [functools.partial(MODEL(sequence_length=9).generate, [[5, 1]])],
-        "max_extra_length",
-        (-1, 2.5),
+    *(
+        (f"`{name}`.*{message}", call, {name: value})
+        for message, calls, name, values in WRONG_VALUES
+        for call in calls
+        for value in values
     ),
     *(
         (
@@ -169,23 +105,19 @@ REFUSALS = [
             layer(**LAYERS[layer]).build,
             {"target_shape": KNOWN, "memory_shape": KNOWN, f"{name}_shape": UNKNOWN},
         )
-        for layer in (DecoderLayer, Decoder)
+        for layer in (kt.DecoderLayer, kt.Decoder)
         for name in ("target", "memory")
     ),
     *(
         ("last dimension", layer.build, {"input_shape": UNKNOWN})
         for layer in (
-            FeedForward(8),
-            EncoderLayer(**SIZES),
-            Encoder(**STACK),
-            PositionEmbedding(9),
-            SinePositionEncoding(),
-            SSRU(),
+            *(kt.FeedForward(8), kt.EncoderLayer(**SIZES), kt.Encoder(**STACK)),
+            *(kt.PositionEmbedding(9), kt.SinePositionEncoding(), kt.SSRU()),
         )
     ),
     (
         "may have 4 positions at most",
-        PositionEmbedding(4),
+        kt.PositionEmbedding(4),
         {"inputs": np.zeros((2, 5, 6), "float32")},
     ),
 ]
@@ -199,4 +131,4 @@ def test_refuses(message, call, arguments):
 
 def test_refuses_a_name_that_is_not_there():
     with pytest.raises(AttributeError, match="'keras_transformer'.*'Transfer'"):
-        keras_transformer.Transfer  # noqa: B018
+        kt.Transfer  # noqa: B018

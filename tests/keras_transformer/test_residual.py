@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer.residual import NORM_ORDERS, Residual
+from keras_transformer.residual import Residual
 from tests.helpers.arrays import random_array
-from tests.helpers.layer_checks import check_layer, mask_of, randomize_weights
+from tests.helpers.layer_checks import check_layer, randomize_weights
 
 B, T, D = 2, 5, 4
 
@@ -64,16 +64,6 @@ def test_pre_norm_is_the_sum_with_what_saw_the_norm(scale):
     np.testing.assert_allclose(residual(x, y), x + y, atol=1e-6)
 
 
-@pytest.mark.parametrize("norm", NORM_ORDERS)
-def test_dropout_spares_the_inputs(norm):
-    x, nothing = random_array(B, T, D), np.zeros((B, T, D), "float32")
-    residual = make_residual(dropout=0.5, norm=norm)
-
-    np.testing.assert_array_equal(
-        residual(x, nothing, training=True), residual(x, nothing)
-    )
-
-
 def test_dropout_falls_on_the_outputs_before_the_sum():
     keras.utils.set_random_seed(2017)
     x, y = np.ones((B, T, D), "float32"), random_array(B, T, D)
@@ -86,13 +76,3 @@ def test_dropout_falls_on_the_outputs_before_the_sum():
     assert 0 < dropped.sum() < dropped.size
     np.testing.assert_allclose(added, np.where(dropped, 0, 4 * y), atol=1e-5)
     np.testing.assert_allclose(residual(x, y, training=False) - x, y, atol=1e-6)
-
-
-@pytest.mark.parametrize("norm", NORM_ORDERS)
-def test_the_mask_is_that_of_the_inputs(norm):
-    ids = np.array([[3, 1, 2, 0, 0], [5, 0, 0, 0, 0]])
-    x = keras.layers.Embedding(9, D, mask_zero=True)(ids)
-
-    mask = mask_of(make_residual(dropout=0.1, norm=norm)(x, np.array(x)))
-
-    np.testing.assert_array_equal(mask, ids != 0)

@@ -31,14 +31,8 @@ def make_pair(radius, seed=2017):
 def test_keeps_the_promises_of_a_layer(tmp_path):
     check_layer(
         RestrictedSelfAttention,
-        init_kwargs={
-            "num_heads": H,
-            "key_dim": KEY_DIM,
-            "radius": 2,
-            "value_dim": VALUE_DIM,
-            "dropout": 0.1,
-            "use_bias": False,
-        },
+        init_kwargs={"num_heads": H, "key_dim": KEY_DIM, "value_dim": VALUE_DIM}
+        | {"radius": 2, "dropout": 0.1, "use_bias": False},
         inputs={"inputs": random_array(B, T, D)},
         output_shape=(B, T, D),
         num_weights=4,

@@ -67,17 +67,3 @@ def test_falls_from_the_peak_to_zero_behind_the_last_step(decay):
     np.testing.assert_allclose(found, rates, rtol=1e-5, atol=1e-10)
     assert found[19] > 0
     assert [float(twin(step)) for step in range(24)] == found
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0, 5, 20), "`peak` must be a positive number. Received: peak=0"),
-        ((1, 0, 20), "warmup_steps=0"),
-        ((1, 5, 4), "at least `warmup_steps`. Received: steps=4, warmup"),
-        ((1, 5, 20, "step"), "'linear', 'cosine'. Received: decay='step'"),
-    ],
-)
-def test_refuses_a_fall_that_is_none(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        WarmupDecay(*arguments)

@@ -308,18 +308,3 @@ def test_what_a_row_gets_depends_on_its_seed_and_source_alone():
     # And another seed gets something else.
     row_seeds += 7
     assert (run(np.arange(7)).lengths != together.lengths).any()
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"temperature": 0}, "`temperature` must be above 0. Received: "),
-        ({"temperature": -1.0}, "Received: temperature=-1.0"),
-        ({"top_k": -1}, "`top_k` must be 0 or more. Received: top_k=-1"),
-        ({"top_p": 0.0}, "`top_p` must be above 0 and at most 1. Received"),
-        ({"top_p": 1.5}, "Received: top_p=1.5"),
-    ],
-)
-def test_refuses_what_cannot_be_drawn_by(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        Sampling(seeds=[0], **kwargs)

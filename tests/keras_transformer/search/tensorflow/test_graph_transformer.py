@@ -30,6 +30,7 @@ from tests.helpers.graph_vs_portable_search import (
     trace_fast,
     trace_plain,
 )
+from tests.helpers.layer_checks import OF_OTHER_SYSTEMS
 from tests.helpers.reference_searches import seeds, settings
 
 PADDED = (PADDING_ID, BOS_ID, *range(40, 70))
@@ -37,47 +38,18 @@ PADDED = (PADDING_ID, BOS_ID, *range(40, 70))
 # is room for 16 positions more at a time, so 20 and 35 are no limit of it.
 MODELS = {
     "post, sine": {"vocabulary_size": 33, "num_layers": 2},
-    "pre, learned": {
-        "vocabulary_size": 32,
-        "num_layers": 2,
-        "hidden_dim": 9,
-        "num_heads": 3,
-        "key_dim": 4,
-        "value_dim": 2,
-        "positions": "learned",
-        "norm": "pre",
-        "sequence_length": 20,
-    },
-    "post, learned": {
-        "vocabulary_size": 70,
-        "positions": "learned",
-        "sequence_length": 35,
-    },
+    "pre, learned": {"vocabulary_size": 32, "num_layers": 2, "norm": "pre"}
+    | {"hidden_dim": 9, "num_heads": 3, "key_dim": 4, "value_dim": 2}
+    | {"positions": "learned", "sequence_length": 20},
+    "post, learned": {"vocabulary_size": 70}
+    | {"positions": "learned", "sequence_length": 35},
     "pre, sine": {"vocabulary_size": 31, "hidden_dim": 11, "norm": "pre"},
-    # All that weights of other systems need otherwise.
-    "other": {
-        "vocabulary_size": 34,
-        "source_vocabulary_size": 29,
-        "num_layers": 1,
-        "decoder_layers": 2,
-        "use_bias": True,
-        "activation": "swish",
-        "scale_embedding": False,
-        "logits_bias": True,
-        "max_wavelength": 12_000.0,
-        "norm_epsilon": 1e-5,
-        "decoder_mixer": "ssru",
-    },
-    "other, attention": {
-        "vocabulary_size": 37,
-        "num_layers": 2,
-        "decoder_layers": 1,
-        "use_bias": True,
-        "activation": "gelu",
-        "logits_bias": True,
-        "tied_output": False,
-        "position_offset": 2,
-    },
+    "other": OF_OTHER_SYSTEMS
+    | {"vocabulary_size": 34, "source_vocabulary_size": 29}
+    | {"num_layers": 1, "decoder_layers": 2},
+    "other, attention": {"vocabulary_size": 37, "num_layers": 2, "decoder_layers": 1}
+    | {"use_bias": True, "activation": "gelu", "logits_bias": True}
+    | {"tied_output": False, "position_offset": 2},
 }
 FORBIDDEN = {"post, learned": PADDED}
 end_scales = st.sampled_from([1.0, 2.0, 4.0])
@@ -105,9 +77,6 @@ def plain_search(name, beam_size):
 
 def fast(name, batch, beam_size, num_hypotheses):
     return fast_search(name)(*batch, np.int32(beam_size), np.int32(num_hypotheses))
-
-
-# It finds what the layers find.
 
 
 @pytest.mark.parametrize(
