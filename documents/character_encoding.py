@@ -12,6 +12,11 @@ MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
+# Python's codecs that no document is written in; some take quadratic time.
+NO_ENCODINGS = (
+    *("idna", "punycode", "raw-unicode-escape", "undefined"),
+    *("unicode-escape", "utf-7"),
+)
 HEAD = 1024  # A declaration in HTML must be in the first bytes.
 # Encodings that browsers use instead, by the Encoding Standard. A declaration
 # that could be read is not in UTF-16.
@@ -43,6 +48,8 @@ def decode(data: bytes, format: str | None) -> tuple[str, str]:
         try:
             encoding = codecs.lookup(found[1].decode()).name
             b"a".decode(encoding, "ignore")  # `base64`, say, is a codec, too.
+            if encoding in NO_ENCODINGS:
+                raise LookupError
         except LookupError:
             raise ValueError(
                 "the document must declare an encoding that Python knows. "

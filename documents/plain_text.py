@@ -8,15 +8,14 @@ from command_line.errors import InvalidDocumentError
 from documents.markup.markup_tokens import copy_with_edits
 from documents.markup.tagged_sentences import find_middle_blank
 from documents.markup.translate_markup import (
-    MAX_HALVINGS,
     Steps,
     TranslatedDocument,
     TranslationRequest,
 )
 from text_processing.placeholders import FENCE
 
-# No model's limit is below these characters, so a shorter text is not split:
-# its translation was cut since it did not end.
+# A text of so few characters is not split: it is hardly too long for a model,
+# whose translation was cut since it did not end.
 MAX_WHOLE = 100
 PART_BYTES = 2**14  # Bytes of a text that are translated at once.
 # A longer line is cut: the signature takes twice as many.
@@ -110,7 +109,7 @@ def text_steps(text: str, split: Callable) -> Steps:
 
 
 def translate_whole(
-    texts: list[str], halvings: int = MAX_HALVINGS
+    texts: list[str],
 ) -> Generator[TranslationRequest, list, list[tuple[str, bool]]]:
     """Translates sentences; one that the model cuts is split in two.
 
@@ -122,10 +121,10 @@ def translate_whole(
     halves = {
         i: split_in_two(texts[i])
         for i, (_, was_cut) in enumerate(found)
-        if was_cut and halvings and len(texts[i]) > MAX_WHOLE
+        if was_cut and len(texts[i]) > MAX_WHOLE
     }
     parts = [part for first, _, last in halves.values() for part in (first, last)]
-    again = iter((yield from translate_whole(parts, halvings - 1)))
+    again = iter((yield from translate_whole(parts)))
     for i, (_, gap, _) in halves.items():
         (first, was_cut), (last, was_cut_too) = next(again), next(again)
         found[i] = f"{first}{gap}{last}", was_cut or was_cut_too

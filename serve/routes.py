@@ -155,8 +155,17 @@ def add_files(
             "Content-Disposition": f'attachment; filename="{file.name}"',
             "X-Content-Type-Options": "nosniff",
         }
-        kind = DOCX if file.name.endswith(".docx") else TEXT
+        kind = DOCX if file.name.endswith(".docx") else text_type_of(file.content)
         return Response(file.content, media_type=kind, headers=headers)
+
+
+def text_type_of(content: bytes) -> str:
+    """Returns the media type of a translated text, which keeps its encoding."""
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return "application/octet-stream"
+    return TEXT
 
 
 def add_analysis_routes(post: Callable, service: TranslationService) -> None:

@@ -66,7 +66,7 @@ other pages. `docs/device.md` there says more.
 ## C++ and other languages
 
 LiteRT's interpreter runs both files; all their operations are built-in ones.
-The search is a loop around the step: `search.py` and `model.py` of
+The search is a loop around the step: `search.py` and `graphs.py` of
 `litert_translator` are the specification. Axes: `S` tokens of the source, `K`
 beams, `L` entries of the cache, `H` heads, `d` features of a head, `V` tokens
 of the vocabulary, {vocabulary_size}. `S`, `K` and `L` are dynamic:

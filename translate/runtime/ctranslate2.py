@@ -14,7 +14,7 @@ from export.ctranslate2.model_directory import (
     import_libraries,
     read_tokenizers,
 )
-from translate.runtime.runtime import Runtime
+from translate.runtime.runtime import Runtime, count_batches
 
 
 class Hypothesis(NamedTuple):
@@ -50,7 +50,7 @@ class CTranslate2Runtime(Runtime):
             for proto in read_tokenizers(folder)
         )
         self._settings = json.loads((folder / SETTINGS_FILE).read_text())
-        self.in_flight = max(2, count_processors())
+        self.in_flight = count_batches()
         self._model = ctranslate2.Translator(
             str(folder),
             device="cpu",

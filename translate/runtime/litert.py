@@ -5,10 +5,9 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from command_line.cpu_count import count_processors
 from export.litert.translator_loading import load_translator
 from export.model.document_translation import translate_documents
-from translate.runtime.runtime import Runtime
+from translate.runtime.runtime import Runtime, count_batches
 
 
 class LiteRTRuntime(Runtime):
@@ -28,7 +27,7 @@ class LiteRTRuntime(Runtime):
         self._translator = load_translator(folder)
         self._settings = self._translator.settings
         self.language = self._settings["source_language"]
-        self.in_flight = max(2, count_processors())
+        self.in_flight = count_batches()
         self._methods = {
             "serving_default": self._translate,
             "translate_document": self._translate_document,
@@ -103,9 +102,10 @@ class LiteRTRuntime(Runtime):
         attention = pad([each.attention for each in found])
         lengths = np.array([[len(each.target_tokens)] for each in found])
         is_real = np.arange(attention.shape[1]) < lengths
+        alignment = np.where(is_real, attention.argmax(axis=2), -1)
         return {
             "attention": attention,
-            "alignment": np.where(is_real, attention.argmax(axis=2), -1),
+            "alignment": alignment.astype(np.int32),
             "source_tokens": pad_subwords([each.source_tokens for each in found]),
             "target_tokens": pad_subwords([each.target_tokens for each in found]),
             "truncated": np.array([each.truncated for each in found]),

@@ -12,7 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
+from command_line.cpu_count import count_processors
 from command_line.errors import UserError
 from documents.markup.word_alignment import word_attention
 from documents.plain_text import translate_whole
@@ -129,7 +131,12 @@ class Runtime(abc.ABC):
         steps, found = translate_whole(texts), None
         while True:
             try:
-                found = self.translate(steps.send(found).texts)
+                texts = steps.send(found).texts
+                found = [
+                    each
+                    for i in range(0, len(texts), self.max_rows)
+                    for each in self.translate(texts[i : i + self.max_rows])
+                ]
             except StopIteration as stop:
                 return [Translation(*each) for each in stop.value]
 
@@ -229,6 +236,15 @@ class Runtime(abc.ABC):
         return {name: value[0] for name, value in outputs.items()}
 
 
+def count_batches() -> int:
+    """Returns how many batches a model in this process translates at a time.
+
+    One for each thread of TensorFlow, and at least two: one is for short requests.
+    """
+    threads = tf.config.threading.get_inter_op_parallelism_threads()
+    return max(2, threads or count_processors())
+
+
 def check_outputs(outputs: dict[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
     """Returns the outputs if they have the expected names, types and shapes.
 
@@ -236,10 +252,10 @@ def check_outputs(outputs: dict[str, np.ndarray], rows: int) -> dict[str, np.nda
         UserError: If they do not.
     """
     for name, kind in OUTPUT_KINDS.items():
-        found = outputs.get(name)
-        if found is None or found.dtype.kind != kind or found.shape != (rows,):
+        found = np.asarray(outputs.get(name))
+        if found.dtype.kind != kind or found.shape != (rows,):
             raise UserError(
-                "--server must name a server of this model. "
+                "--export-dir or --server must be of a translation model. "
                 f"Received: an answer without `{name}` for each text"
             )
     return outputs

@@ -8,11 +8,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
-from command_line.cpu_count import count_processors
 from command_line.errors import refuse_damage
 from export.bundle.file_layout import BUNDLE
 from export.bundle.graph_inspection import read_meta_graph
-from translate.runtime.runtime import Runtime
+from translate.runtime.runtime import Runtime, count_batches
 
 
 class SavedModelRuntime(Runtime):
@@ -30,9 +29,7 @@ class SavedModelRuntime(Runtime):
             for name, signature in read_meta_graph(folder).signature_def.items()
         }
         self._folder = folder
-        # One thread of TensorFlow for each, and one for short requests.
-        threads = tf.config.threading.get_inter_op_parallelism_threads()
-        self.in_flight = max(2, threads or count_processors())
+        self.in_flight = count_batches()
 
     @functools.cached_property
     def language(self) -> str:

@@ -201,6 +201,8 @@ def test_what_an_encoding_lacks_is_a_reference():
     [
         (b"<meta charset=none-such>", "an encoding that Python knows.*none-su"),
         (b"<meta charset=base64>", "an encoding that Python knows.*base64"),
+        (b"<meta charset=punycode>-aaa", "an encoding that Python knows.*puny"),
+        (b"<meta charset=utf7>", "an encoding that Python knows.*utf7"),
         (b"\xff\xff", "must be in utf-8. Received: .*position 0"),
     ],
 )

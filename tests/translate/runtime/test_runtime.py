@@ -71,9 +71,20 @@ def test_what_the_model_cuts_is_split_until_it_fits():
     )
     clauses = ", ".join("abcdef " * n + "g" for n in (9, 14, 20, 12))
 
-    long, endless, short = runtime.translate_any_length([clauses, "x" * 9999, "a" * 99])
+    long, unbroken, short = runtime.translate_any_length(
+        [clauses, "x" * 9999, "a" * 99]
+    )
 
     assert long == (clauses.upper(), False)
-    assert endless.truncated
-    assert len(endless.text) == 16 * 110
+    assert unbroken == ("X" * 9999, False)
     assert short == ("A" * 99, False)
+
+
+def test_what_never_ends_is_reported():
+    runtime = FunctionRuntime(
+        lambda lines: {**make_outputs(lines), "truncated": np.ones(len(lines), bool)}
+    )
+
+    (found,) = runtime.translate_any_length(["again " * 100])
+
+    assert found.truncated

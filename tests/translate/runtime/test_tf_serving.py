@@ -139,7 +139,7 @@ def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
         (b"200 OK\r\nContent-Length: 2\r\n\r\nok", "of this model.*ok"),
         (
             b'200 OK\r\nContent-Length: 23\r\n\r\n{"outputs": {"y": [1]}}\n',
-            "of this model.*without `translation`",
+            "of a translation model.*without `translation`",
         ),
         (b"404 No\r\nContent-Length: 3\r\n\r\na\xff!", "404: a.!"),
     ],
@@ -240,7 +240,7 @@ def test_another_model_is_refused_in_one_line(
     line = refused(translate, *arguments, "--input", tmp_path / "in")
 
     (name,) = change
-    assert "--server must name a server of this model. Received: " in line
+    assert "must be of a translation model. Received: " in line
     assert f"an answer without `{name}` for each text" in line
 
 
