@@ -47,9 +47,9 @@ def decode(data: bytes, format: str | None) -> tuple[str, str]:
     if not encoding and found:
         try:
             encoding = codecs.lookup(found[1].decode()).name
-            b"a".decode(encoding, "ignore")  # `base64`, say, is a codec, too.
             if encoding in NO_ENCODINGS:
                 raise LookupError
+            b"a".decode(encoding, "ignore")  # `base64`, say, is a codec, too.
         except LookupError:
             raise ValueError(
                 "the document must declare an encoding that Python knows. "
