@@ -47,10 +47,11 @@ def report_missing_package(
 ) -> None:
     """Names the extra that a command lacks; a `sys.excepthook`."""
     name = error.name if isinstance(error, ModuleNotFoundError) else None
-    if not name or find_spec(name.partition(".")[0]):
+    spec = sys.modules["__main__"].__spec__  # `None` while a package is imported.
+    if not name or not spec or find_spec(name.partition(".")[0]):
         sys.__excepthook__(kind, error, trace)
         return
-    module = sys.modules["__main__"].__spec__.name.removesuffix(".__main__")
+    module = spec.name.removesuffix(".__main__")
     extra = EXTRAS.get(module, "train")
     with exit_on_user_error():
         raise UserError(
