@@ -72,7 +72,8 @@ def run(given: Options) -> None:
     if options.run.recipe == CORPUS_SIZE_RECIPE:
         size = len(pairs[0])
         options, preset = resolve(given, start, earlier, size)
-        print(describe_recipe(given, options, size))
+        if text := describe_recipe(given, options, size):
+            print(text)
     if options.run.both_directions:
         start = train_both_directions(options, preset, pairs, strategy)
     train(options, preset, pairs, start, strategy)

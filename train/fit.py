@@ -158,7 +158,9 @@ def fit(
     steps_per_epoch = update_options.steps_per_epoch
     validation_steps = validation_plan.batches_per_pass
     with strategy.scope():
-        state = TrainingState(training_model, run_dir, update_options.average)
+        # The other workers' run folder is a temporary one, which nobody reads.
+        keep = update_options.average if multi_worker.is_chief() else 1
+        state = TrainingState(training_model, run_dir, keep)
         start = state.restore(strategy)
         best = BestCheckpoints(state, run_dir, validation_options, best_since)
         if start >= steps or best.out_of_patience:

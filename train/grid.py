@@ -147,7 +147,7 @@ def is_done(run: Run) -> bool:
 def train(run: Run) -> bool:
     """Trains in a process of its own; returns whether that succeeded.
 
-    A signal ends the grid, too, after the training has saved its checkpoint.
+    A signal ends the grid, too.
     """
     run.run_dir.mkdir(parents=True, exist_ok=True)
     text = json.dumps(run.command, ensure_ascii=False)

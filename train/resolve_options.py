@@ -84,7 +84,8 @@ def resolve(
         start.check_shape(preset, asked.vocabulary_size, asked.max_length)
     parsing = given.corpus.task == PARSING
     default_preset = options.PARSING_PRESET if parsing else options.PRESET
-    given = dataclasses.replace(given, validation=resolve_validation(given.validation))
+    validation = resolve_validation(given.validation, given.training.validate_every)
+    given = dataclasses.replace(given, validation=validation)
     is_set = given.corpus.dataset and not given.corpus.mixture
     filled = {
         **default_sizes(given, start, tokenizer),
@@ -190,13 +191,17 @@ def describe_recipe(given: Options, resolved: Options, num_pairs: int) -> str:
             filled.append(flag(name if after[name] else f"no_{name}"))
         elif before[name] is None:
             filled.append(f"{flag(name)} {after[name]}")
+    if not filled:
+        return ""
     return (
         f"for {num_pairs:,} pairs: {' '.join(filled)} "
         f"(--recipe {PAPER_RECIPE}: the numbers of the preset)"
     )
 
 
-def resolve_validation(validation: ValidationOptions) -> ValidationOptions:
+def resolve_validation(
+    validation: ValidationOptions, validate_every: int
+) -> ValidationOptions:
     """Fills in defaults of the options of validation."""
     watches = validation.keep_best or validation.patience
     beam_size, best_by = validation.validation_beam_size, validation.best_by
@@ -205,10 +210,13 @@ def resolve_validation(validation: ValidationOptions) -> ValidationOptions:
         needed = "--keep-best N or --patience N"
     elif best_by in ("bleu", "chrf") and not validation.validate_bleu:
         needed = "--validate-bleu N"
+    elif best_by in ("bleu", "chrf") and validation.validate_bleu % validate_every:
+        # Only checkpoints after validations are kept for the final model.
+        needed = "--validate-bleu N, a multiple of --validate-every"
     if needed:
-        raise UserError(
-            f"--best-by {best_by} needs {needed}. Received: --best-by {best_by} alone"
-        )
+        bleu = validation.validate_bleu
+        received = f"--validate-bleu {bleu}" if bleu else f"--best-by {best_by} alone"
+        raise UserError(f"--best-by {best_by} needs {needed}. Received: {received}")
     if watches:
         best_by = best_by or "loss"
     if validation.validate_bleu:

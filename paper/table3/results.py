@@ -111,8 +111,7 @@ def describe_conditions(arguments: dict, preset: Preset, report: dict) -> str:
 def minutes_of(history: list[dict], batches: dict) -> float | None:
     """Returns the minutes of a run's updates, from the speed of its epochs.
 
-    An epoch that was interrupted at its end has no speed; it counts as fast as
-    the others. `None` if no epoch has a speed.
+    An epoch without a speed counts as fast as the others. `None` if none has one.
     """
     tokens = batches["target_tokens_per_pass"] / batches["batches_per_pass"]
     start = timed = seconds = 0

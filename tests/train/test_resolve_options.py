@@ -171,6 +171,11 @@ def test_a_translation_is_the_task_that_needs_no_name():
         ),
         (["--task=parsing"], "come with --train-trees.*none of them"),
         (["--dataset=demo", "--best-by=loss"], "needs --keep-best N or --patience N"),
+        (
+            ["--dataset=demo", "--best-by=bleu", "--patience=3"]
+            + ["--validate-bleu=2", "--validate-every=3"],
+            "a multiple of --validate-every. Received: --validate-bleu 2",
+        ),
         (["--task=parsing", TREES[1]], "Received: --validation-trees$"),
         (["--task=parsing", "--dataset=demo"], "Received: --dataset$"),
         (["--task=parsing", *TREES, "--train-source=x"], "--train-source$"),

@@ -34,7 +34,7 @@ def check_memory(
     """Runs an update on the shape of batch `j`, without any effect.
 
     So a lack of memory shows before the first update. The loss is NaN, hence
-    weights, moments and averages stay as they are; counters are restored.
+    weights and moments stay as they are; counters are restored.
     """
     optimizer = training_model.optimizer
     counts = [v for v in optimizer.variables if v.shape == ()]

@@ -148,8 +148,8 @@ class RunDescription:
         self.best_since = earlier.best_since
         reason = self._new_criterion(earlier)
         if reason:
-            rows = read_history(run_dir)
-            self.best_since = int(rows[-1]["step"]) if rows else 0
+            # Training resumes there; a later row of the history is undone.
+            self.best_since = max(saved_steps(run_dir / "checkpoints"), default=0)
             print(
                 f"note: {reason}; best and patience count after update "
                 f"{self.best_since:,}"

@@ -67,9 +67,13 @@ class TrainingState(keras.callbacks.Callback):
 
     @property
     def checkpoints(self) -> list[str]:
-        """Prefixes of the latest checkpoints after validations, oldest first."""
+        """Prefixes of the latest checkpoints after validations, oldest first.
+
+        The last one also counts where its epoch had no validation.
+        """
         saved = saved_steps(self._folder)
-        steps = [int(row["step"]) for row in self.validated]
+        rows = [*self.validated, *self.history[-1:]]
+        steps = dict.fromkeys(int(row["step"]) for row in rows)
         return [str(saved[step]) for step in steps if step in saved][-self.keep :]
 
     @property
@@ -124,7 +128,7 @@ class TrainingState(keras.callbacks.Callback):
             )
 
     def on_train_batch_end(self, batch, logs=None):
-        if batch % READ_EVERY:  # Reading waits for the device.
+        if batch % READ_EVERY and batch + 1 != self.params["steps"]:
             return
         counter = getattr(self._training_model.optimizer, "skipped_in_a_row", 0)
         skipped = int(np.array(counter))
