@@ -79,7 +79,7 @@ def refusal(path: pathlib.Path, received: str) -> UserError:
 
 
 def serialize(proto) -> bytes:
-    """Returns a `ModelProto` that begins with `SPECIAL` as bytes; its settings say so."""
+    """Returns a `ModelProto` that begins with `SPECIAL` as bytes."""
     trainer = proto.trainer_spec
     trainer.vocab_size = len(proto.pieces)
     trainer.pad_id, trainer.eos_id = PADDING_ID, EOS_ID
