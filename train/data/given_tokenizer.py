@@ -9,18 +9,21 @@ import pathlib
 
 import sentencepiece
 from google.protobuf.message import DecodeError
+from sentencepiece import sentencepiece_model_pb2
 
 from command_line.errors import UserError, first_line
 from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
 
+PIECE = sentencepiece_model_pb2.ModelProto.SentencePiece
+TRAINER = sentencepiece_model_pb2.TrainerSpec
 SPECIAL = {
-    PADDING_ID: ("<pad>", "CONTROL"),
-    EOS_ID: ("</s>", "CONTROL"),
-    UNKNOWN_ID: ("<unk>", "UNKNOWN"),
-    BOS_ID: ("<s>", "CONTROL"),
+    PADDING_ID: ("<pad>", PIECE.CONTROL),
+    EOS_ID: ("</s>", PIECE.CONTROL),
+    UNKNOWN_ID: ("<unk>", PIECE.UNKNOWN),
+    BOS_ID: ("<s>", PIECE.CONTROL),
 }
-KINDS = ("BPE", "UNIGRAM")
+KINDS = (TRAINER.BPE, TRAINER.UNIGRAM)
 UNKNOWN_PENALTY = 10.0  # SentencePiece's, of characters that are no piece.
 
 
@@ -35,12 +38,9 @@ def read_tokenizer(path: pathlib.Path) -> bytes:
             bpe or unigram, or gives `<pad>`, `</s>`, `<unk>` or `<s>` another
             meaning.
     """
-    # These messages need a newer protobuf than Apache Beam takes.
-    from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
-
     try:
         content = path.read_bytes()
-        proto = ModelProto.FromString(content)
+        proto = sentencepiece_model_pb2.ModelProto.FromString(content)
         model = sentencepiece.SentencePieceProcessor(model_proto=content)
     except OSError as error:
         raise UserError(f"no such file: {path} ({error.strerror})") from None
@@ -48,8 +48,8 @@ def read_tokenizer(path: pathlib.Path) -> bytes:
         raise refusal(path, first_line(error)) from None
     if not proto.pieces:
         raise refusal(path, "no pieces")
-    kind = TrainerSpec.ModelType.Name(proto.trainer_spec.model_type)
-    if kind not in KINDS:
+    if proto.trainer_spec.model_type not in KINDS:
+        kind = TRAINER.ModelType.Name(proto.trainer_spec.model_type)
         raise refusal(path, f"one of type {kind.lower()}")
     old = [model.pad_id(), model.eos_id(), model.unk_id(), model.bos_id()]
     names = [name for name, _ in SPECIAL.values()]
@@ -61,12 +61,11 @@ def read_tokenizer(path: pathlib.Path) -> bytes:
     clash = [piece.piece for piece in others if piece.piece in names]
     if clash:
         raise refusal(path, f"one with another meaning of {', '.join(sorted(clash))}")
-    changed = ModelProto()
+    changed = sentencepiece_model_pb2.ModelProto()
     changed.CopyFrom(proto)
     del changed.pieces[:]
-    types = ModelProto.SentencePiece.Type
-    for name, kind in SPECIAL.values():
-        changed.pieces.add(piece=name, score=0.0, type=types.Value(kind))
+    for name, type_ in SPECIAL.values():
+        changed.pieces.add(piece=name, score=0.0, type=type_)
     changed.pieces.extend(others)
     return serialize(changed)
 
@@ -78,8 +77,8 @@ def refusal(path: pathlib.Path, received: str) -> UserError:
     )
 
 
-def serialize(proto) -> bytes:
-    """Returns a `ModelProto` that begins with `SPECIAL` as bytes."""
+def serialize(proto: sentencepiece_model_pb2.ModelProto) -> bytes:
+    """Returns a model that begins with `SPECIAL` as bytes; its settings say so."""
     trainer = proto.trainer_spec
     trainer.vocab_size = len(proto.pieces)
     trainer.pad_id, trainer.eos_id = PADDING_ID, EOS_ID

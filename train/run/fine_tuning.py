@@ -15,6 +15,7 @@ from command_line.recorded_search_options import check_decoding
 from command_line.text_files import read_lines
 from keras_transformer import Architecture, Preset, Transformer
 from keras_transformer.tokenizer import read_protos
+from train.data.given_tokenizer import PIECE
 from train.data.vocabulary import check_pieces, invalid_line_error
 from train.run.run_description import RunDescription
 
@@ -170,13 +171,12 @@ def with_pieces(
             f"model. Received: {len(model.pieces)} subwords and {size} ids"
         )
     known = {piece.piece for piece in model.pieces}
-    types = sentencepiece_model_pb2.ModelProto.SentencePiece
     for number, piece in enumerate(pieces, 1):
         if piece in known:
             raise invalid_line_error(
                 OPTION, path, number, "no subword that is there", piece
             )
-        model.pieces.add(piece=piece, score=0.0, type=types.USER_DEFINED)
+        model.pieces.add(piece=piece, score=0.0, type=PIECE.USER_DEFINED)
     model.trainer_spec.vocab_size = len(model.pieces)
     return model.SerializeToString(deterministic=True)
 
