@@ -44,6 +44,7 @@ READERS = {
     "srt": Subtitles,
     "docx": DocxDocument,
 }
+PLAIN_FORMATS = ("text", "srt")  # Without tags, so no model need align.
 # The formats by the end of a file's name.
 FORMAT_OF_SUFFIX = {
     ".txt": "text",

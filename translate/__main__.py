@@ -64,7 +64,7 @@ class TranslateOptions(TranslatorOptions):
     format: str | None = option(
         None,
         "format of the documents: tags are put around the words that translate "
-        "theirs, and the rest stays; needs the signature `align`",
+        "theirs, and the rest stays; with tags it needs the signature `align`",
         choices=READERS,
     )
     keep_attributes: bool = option(
@@ -130,7 +130,7 @@ def run_documents(options: TranslateOptions) -> None:
     """Translates a document, or all documents of a folder."""
     counts = collections.Counter()
     if options.format:
-        translator = make_sentence_translator(load(options))
+        translator = make_sentence_translator(load(options), options.format)
 
         def translate(file):
             yield translate_document(

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 
 from command_line.errors import InvalidDocumentError, UserError
-from documents.formats import read_document, translation_steps
+from documents.formats import PLAIN_FORMATS, read_document, translation_steps
 from documents.markup.translate_markup import (
     SentenceTranslator,
     describe_counts,
@@ -22,16 +22,19 @@ MAX_SQUARES = 2**21
 MAX_ALIGNED_SQUARES = 2**17
 
 
-def make_sentence_translator(runtime: Runtime) -> SentenceTranslator:
+def make_sentence_translator(
+    runtime: Runtime, format: str = "html"
+) -> SentenceTranslator:
     """Returns the functions by which a runtime translates and aligns sentences.
 
     Raises:
-        UserError: If the model cannot align.
+        UserError: If the format has tags, and the model cannot align.
     """
-    if "align" not in runtime.signatures:
+    has_tags = format not in PLAIN_FORMATS
+    if has_tags and "align" not in runtime.signatures:
         raise UserError(
-            "--format needs an export with the signature align; export the run "
-            "anew with `--signatures all`, or with --format litert. "
+            f"--format {format} needs an export with the signature align; export "
+            "the run anew with `--signatures all`, or with --format litert. "
             f"Received: {', '.join(runtime.signatures)}"
         )
 
@@ -47,7 +50,7 @@ def make_sentence_translator(runtime: Runtime) -> SentenceTranslator:
         lambda texts: find_sentences(texts, runtime.language),
         translate,
         align,
-        runtime.knows_placeholders,
+        has_tags and runtime.knows_placeholders,
     )
 
 

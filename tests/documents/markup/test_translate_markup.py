@@ -20,7 +20,7 @@ from documents.markup.translate_markup import (
     translate_markup,
 )
 from tests.helpers.fake_model_server import serve_grpc
-from tests.helpers.fake_models import FunctionRuntime
+from tests.helpers.fake_models import FunctionRuntime, make_outputs
 from tests.helpers.known_alignment_translators import (
     dictionary,
     identity,
@@ -243,7 +243,7 @@ def test_translates_with_an_export_and_with_its_server(
 def test_attributes_may_be_kept(option, title, monkeypatch, tmp_path):
     translator = word_for_word(str.upper)
     monkeypatch.setattr(translate, "load", lambda options: None)
-    monkeypatch.setattr(translate, "make_sentence_translator", lambda _: translator)
+    monkeypatch.setattr(translate, "make_sentence_translator", lambda *_: translator)
     source, output = tmp_path / "in.html", tmp_path / "out.html"
     source.write_text('<p title="a cat">a dog</p>')
 
@@ -259,7 +259,21 @@ def test_refuses_a_model_that_cannot_align(export_dir, monkeypatch, refused):
 
     line = refused(translate, f"--export-dir={export_dir}", "--format=html")
 
-    assert "--format needs an export with the signature align" in line
+    assert "--format html needs an export with the signature align" in line
+
+
+@pytest.mark.parametrize("format", ["text", "srt"])
+def test_plain_formats_need_no_alignment(format, monkeypatch, tmp_path):
+    runtime = FunctionRuntime(lambda lines: make_outputs([x.upper() for x in lines]))
+    monkeypatch.delattr(FunctionRuntime, "knows_placeholders")
+    monkeypatch.setattr(translate, "load", lambda options: runtime)
+    text = "1\n00:00:01,000 --> 00:00:02,000\nA cat.\n"
+    (tmp_path / "in").write_text(text)
+    files = [f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"]
+
+    translate.main([f"--export-dir={tmp_path}", f"--format={format}", *files])
+
+    assert (tmp_path / "out").read_text() == text.replace("A cat.", "A CAT.")
 
 
 def test_the_caller_answers_the_requests_of_a_document():
