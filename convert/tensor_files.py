@@ -105,7 +105,7 @@ def open_safetensors(path: pathlib.Path) -> Tensors:
     with refuse_damage(path, ", and safetensors"), open_file() as file:
         shapes = {
             name: tuple(file.get_slice(name).get_shape())
-            for name in file.keys()  # noqa: SIM118  It is no dict.
+            for name in file.keys()  # noqa: SIM118  Not a dict.
         }
     return Tensors(path, "safetensors", shapes, read)
 

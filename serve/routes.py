@@ -67,7 +67,7 @@ def find_route(
     text: str,
     is_html: bool = False,
 ) -> tuple[Route, Detection | None]:
-    """Returns the route of a request, and its language if `text` told it.
+    """Returns the route of a request, and its language if it was detected from `text`.
 
     Raises:
         HTTPException: If the pair is not served.

@@ -61,7 +61,7 @@ class Node:
 class Projection:
     """Finds the runs of the nodes of a sentence.
 
-    The weights are `(target words, source words)`. What is no word is punctuation.
+    The weights are `(target words, source words)`. Other characters are punctuation.
     """
 
     def __init__(
