@@ -114,7 +114,7 @@ class BaseModel(CompositeMixin, keras.Model):
         super().export(filepath, *args, input_signature=input_signature, **kwargs)
 
     def build_layers(self, *layers_and_shapes):
-        """Builds layers, each with the shapes after it; `None` stands for a missing one."""
+        """Builds layers, each with the shapes after it; skips `None`."""
         with keras.name_scope(self.name):
             for layer, *shapes in layers_and_shapes:
                 if layer is not None:
