@@ -33,8 +33,7 @@ from export.ctranslate2.model_directory import (
     TOKENIZER_FILE,
     UNUSED,
 )
-from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
-from keras_transformer.tokenizer import UNKNOWN_ID
+from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
 
 SEQUENCE_LENGTH = 512
 # CTranslate2's own defaults.

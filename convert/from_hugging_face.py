@@ -11,8 +11,7 @@ from convert.run_folder_writer import Converted, read_licenses
 from convert.tensor_files import Tensors, open_safetensors
 from convert.vocabularies import Vocabulary, check_ids, make_vocabularies, read_protos
 from convert.weight_mapping import make_model
-from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
-from keras_transformer.tokenizer import UNKNOWN_ID
+from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
 
 BIAS = "final_logits_bias"
 SOURCE_TABLE = "model.encoder.embed_tokens.weight"

@@ -21,8 +21,7 @@ from convert.run_folder_writer import Converted, read_licenses
 from convert.tensor_files import Tensors
 from convert.vocabularies import Vocabulary, check_ids, make_vocabularies, read_protos
 from convert.weight_mapping import make_model
-from keras_transformer.masks import EOS_ID
-from keras_transformer.tokenizer import UNKNOWN_ID
+from keras_transformer.special_ids import EOS_ID, UNKNOWN_ID
 from train.data.given_tokenizer import PIECE
 
 SEQUENCE_LENGTH = 512

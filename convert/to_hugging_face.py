@@ -16,7 +16,7 @@ from convert.run_folder_writer import check_new, new_folder, read_licenses
 from convert.vocabularies import is_language_code, read_proto
 from convert.weight_mapping import to_their_order, weights_of, width_axes
 from keras_transformer import Transformer
-from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
+from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID
 from train.data.given_tokenizer import PIECE
 
 MAX_NORM_EPSILON = 1e-3  # Keras's default.

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from command_line.errors import UserError, first_line
-from keras_transformer.tokenizer import UNKNOWN_ID
+from keras_transformer.special_ids import UNKNOWN_ID
 from train.data.given_tokenizer import PIECE, SPECIAL, UNKNOWN_PENALTY, serialize
 
 ZERO_ROW = -1  # Instead of an index: a row of zeros.

@@ -7,8 +7,8 @@ import matplotlib
 import numpy as np
 
 import keras_transformer as kt
-from keras_transformer.attention import scaled_dot_product_attention
-from keras_transformer.residual import Residual
+from keras_transformer.layers.attention import scaled_dot_product_attention
+from keras_transformer.layers.residual import Residual
 from keras_transformer.search.options import length_penalty_of
 from paper import table1
 

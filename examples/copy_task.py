@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 import keras_transformer as kt
-from keras_transformer.masks import BOS_ID, EOS_ID
+from keras_transformer.special_ids import BOS_ID, EOS_ID
 
 FIRST_ID, VOCABULARY_SIZE = 4, 14
 

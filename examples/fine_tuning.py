@@ -16,7 +16,7 @@ import numpy as np
 import sacrebleu
 
 import keras_transformer as kt
-from keras_transformer.masks import BOS_ID
+from keras_transformer.special_ids import BOS_ID
 
 
 def read_pairs(prefix):

@@ -2,27 +2,27 @@
 
 import importlib
 
-from keras_transformer.attention import MultiHeadAttention
-from keras_transformer.decoder import Decoder, DecoderLayer
-from keras_transformer.embedding import (
+from keras_transformer.language_model import LanguageModel
+from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.decoder import Decoder, DecoderLayer
+from keras_transformer.layers.embedding import (
     PositionEmbedding,
     SinePositionEncoding,
     TokenEmbedding,
 )
-from keras_transformer.encoder import Encoder, EncoderLayer
-from keras_transformer.feed_forward import FeedForward
-from keras_transformer.language_model import LanguageModel
+from keras_transformer.layers.encoder import Encoder, EncoderLayer
+from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.restricted_attention import RestrictedSelfAttention
+from keras_transformer.layers.ssru import SSRU
 from keras_transformer.losses import SmoothedCrossentropy
 from keras_transformer.masks import causal_mask, padding_mask
 from keras_transformer.metrics import Perplexity, TokenAccuracy
 from keras_transformer.presets import PRESETS, Architecture, Preset, Recipe
-from keras_transformer.restricted_attention import RestrictedSelfAttention
 from keras_transformer.schedules import TransformerSchedule, WarmupDecay
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.sampling import Sampling, sample
 from keras_transformer.search.transformer_search import search_translations
-from keras_transformer.ssru import SSRU
 from keras_transformer.transformer import Transformer
 
 __version__ = "0.2.0"

@@ -9,14 +9,14 @@ from keras_transformer.argument_checks import (
     check_fraction,
     check_positive_int,
 )
-from keras_transformer.composite_layer import CompositeMixin, Linear
-from keras_transformer.decoder import Decoder
-from keras_transformer.embedding import (
+from keras_transformer.layers.composite_layer import CompositeMixin, Linear
+from keras_transformer.layers.decoder import Decoder
+from keras_transformer.layers.embedding import (
     PositionEmbedding,
     SinePositionEncoding,
     TokenEmbedding,
 )
-from keras_transformer.encoder_decoder_base import HYPERPARAMETERS
+from keras_transformer.layers.encoder_decoder_base import HYPERPARAMETERS
 from keras_transformer.losses import SmoothedCrossentropy
 from keras_transformer.masks import padding_mask
 from keras_transformer.metrics import Perplexity, TokenAccuracy

@@ -9,7 +9,7 @@ from keras_transformer.argument_checks import (
     check_search_number,
 )
 from keras_transformer.base_model import BASE, BaseModel, ids_spec
-from keras_transformer.masks import BOS_ID, EOS_ID, padding_mask
+from keras_transformer.masks import padding_mask
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.compilation import compiled_call
 from keras_transformer.search.options import SearchOptions
@@ -17,6 +17,7 @@ from keras_transformer.search.transformer_search import (
     check_logits_were_finite,
     check_model,
 )
+from keras_transformer.special_ids import BOS_ID, EOS_ID
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

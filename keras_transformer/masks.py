@@ -1,4 +1,4 @@
-"""Special ids, and attention masks (Vaswani et al., 2017, Section 3.2.3).
+"""Attention masks and weights of tokens (Vaswani et al., 2017, Section 3.2.3).
 
 A mask is a boolean tensor; True means that the position may be used.
 """
@@ -9,9 +9,7 @@ from typing import Any
 
 from keras import ops
 
-PADDING_ID = 0
-EOS_ID = 1
-BOS_ID = 3
+from keras_transformer.special_ids import PADDING_ID
 
 
 def padding_mask(ids: Any) -> Any:

@@ -9,9 +9,7 @@ from tensorflow_text.python.ops.sentencepiece_tokenizer import (
     gen_sentencepiece_tokenizer,
 )
 
-from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
-
-UNKNOWN_ID = 2
+from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
 
 
 class SubwordTokenizer(tf.Module):

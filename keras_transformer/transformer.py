@@ -7,12 +7,13 @@ from keras import ops
 
 from keras_transformer.argument_checks import check_ids, check_search_number
 from keras_transformer.base_model import BASE, BaseModel, ids_spec
-from keras_transformer.decoder import Decoder
-from keras_transformer.embedding import TokenEmbedding
-from keras_transformer.encoder import Encoder
-from keras_transformer.masks import BOS_ID, EOS_ID, padding_mask
+from keras_transformer.layers.decoder import Decoder
+from keras_transformer.layers.embedding import TokenEmbedding
+from keras_transformer.layers.encoder import Encoder
+from keras_transformer.masks import padding_mask
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.transformer_search import search_translations
+from keras_transformer.special_ids import BOS_ID, EOS_ID
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

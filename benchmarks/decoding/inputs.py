@@ -35,8 +35,7 @@ from export.ctranslate2.model_directory import write_ctranslate2
 from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
-from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
-from keras_transformer.tokenizer import UNKNOWN_ID
+from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
 from train.data.corpus import FilePairs, demo_pairs
 from train.data.vocabulary import explain_sentencepiece_error
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from benchmarks.decoding.package import IDS, load_transformer, pad, strip
 from benchmarks.shared.model_sizes import BOS_ID
-from keras_transformer.cache import DecoderCache, FixedCache
+from keras_transformer.layers.cache import DecoderCache, FixedCache
 from keras_transformer.masks import padding_mask
 
 

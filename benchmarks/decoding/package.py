@@ -7,9 +7,9 @@ import keras
 import tensorflow as tf
 
 from export.bundle.model_loading import with_dtype
-from keras_transformer.masks import PADDING_ID
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
+from keras_transformer.special_ids import PADDING_ID
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 LENGTHS = tf.TensorSpec([None], tf.int32)

@@ -27,7 +27,7 @@ from export.bundle.versions import new_version
 from export.ctranslate2.spec import ACTIVATIONS, make_spec
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
-from keras_transformer.masks import BOS_ID, PADDING_ID
+from keras_transformer.special_ids import BOS_ID, PADDING_ID
 
 SETTINGS_FILE = "search.json"
 END = "</s>"

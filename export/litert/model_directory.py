@@ -28,7 +28,7 @@ from export.litert.graphs import make_encoder, make_step
 from export.litert.translator_loading import import_translator, load_translator
 from export.model.search import SearchSettings
 from keras_transformer import SubwordTokenizer, Transformer
-from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
+from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID
 
 README = """\
 # A translator for LiteRT

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.masks import EOS_ID
 from keras_transformer.search.beam_search import pad_missing
 from keras_transformer.search.options import SearchOptions, length_penalty_of
 from keras_transformer.search.tensorflow import search_loop
 from keras_transformer.search.tensorflow.candidates import find_continuations
+from keras_transformer.special_ids import EOS_ID
 
 
 class BeamTrace(NamedTuple):

@@ -10,8 +10,9 @@ from export.model.request_validation import with_equal_rows, within_budget
 from export.model.search import SearchSettings, count_tokens
 from export.model.tokenized_model import TextModel
 from keras_transformer import Transformer
-from keras_transformer.masks import BOS_ID, PADDING_ID, padding_mask
+from keras_transformer.masks import padding_mask
 from keras_transformer.search.options import length_penalty_of
+from keras_transformer.special_ids import BOS_ID, PADDING_ID
 
 
 class Pairs(NamedTuple):

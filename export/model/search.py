@@ -8,7 +8,7 @@ import tensorflow as tf
 from export.model.beam_trace import BeamTrace, trace_beam_search
 from export.model.request_splitting import count_positions, in_chunks
 from keras_transformer import Transformer
-from keras_transformer.masks import BOS_ID, PADDING_ID, padding_mask
+from keras_transformer.masks import padding_mask
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.sampling import Sampling, with_one_beam
 from keras_transformer.search.search_result import Hypotheses
@@ -18,6 +18,7 @@ from keras_transformer.search.tensorflow.graph_transformer import (
     search_in_graph,
 )
 from keras_transformer.search.tensorflow.search_loop import longest_limit
+from keras_transformer.special_ids import BOS_ID, PADDING_ID
 
 SLACK = 5  # In tokens; lengths of short texts differ more.
 INPUTS = (

@@ -4,8 +4,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer import SubwordTokenizer
-from keras_transformer.masks import EOS_ID, PADDING_ID
 from keras_transformer.search.tree_constraint import TAG, TreeConstraint
+from keras_transformer.special_ids import EOS_ID, PADDING_ID
 from text_processing.trees import ESCAPES
 
 BLANK = "▁"  # SentencePiece's: begins a word.

@@ -6,8 +6,9 @@ import tensorflow as tf
 
 from export.model.request_splitting import MAX_CHUNK_BYTES, in_chunks
 from keras_transformer import SubwordTokenizer, Transformer
-from keras_transformer.masks import EOS_ID, PADDING_ID, padding_mask
+from keras_transformer.masks import padding_mask
 from keras_transformer.search.tensorflow.search_loop import longest_limit
+from keras_transformer.special_ids import EOS_ID, PADDING_ID
 
 
 class TextModel(tf.Module):

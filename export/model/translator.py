@@ -32,9 +32,9 @@ from export.model.search import (
 from export.model.sentence_tree_constraints import TreeLeaves
 from export.model.tokenized_model import TextModel
 from keras_transformer import Transformer
-from keras_transformer.masks import EOS_ID, PADDING_ID, padding_mask
+from keras_transformer.masks import padding_mask
 from keras_transformer.search.tensorflow.search_loop import longest_limit
-from keras_transformer.tokenizer import UNKNOWN_ID
+from keras_transformer.special_ids import EOS_ID, PADDING_ID, UNKNOWN_ID
 
 BEAM_POSITIONS = "rows times beam_size times positions"
 

@@ -7,7 +7,7 @@ from typing import Any
 from keras import ops
 
 from keras_transformer.argument_checks import check_search_number
-from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
+from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID
 
 IMPOSSIBLE = -float("inf")  # The logarithm of probability 0.
 

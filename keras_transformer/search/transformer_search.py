@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_transformer.argument_checks import check_ids, check_length, static_int
-from keras_transformer.cache import DecoderCache
+from keras_transformer.layers.cache import DecoderCache
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.compilation import compiled_call

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_transformer.masks import PADDING_ID
+from keras_transformer.special_ids import PADDING_ID
 
 TAG = -1  # In `leaves`: any tag.
 OTHER, OPENING, CLOSING, TAGGING = range(4)  # Kinds of tokens.

@@ -11,11 +11,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer import Transformer
-from keras_transformer.masks import EOS_ID, PADDING_ID
 from keras_transformer.presets import Architecture
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from keras_transformer.search.transformer_search import search_by_layers
+from keras_transformer.special_ids import EOS_ID, PADDING_ID
 
 FIRST_WORD = 4  # Ids below it have a meaning of their own.
 INPUT_SPECS = [

@@ -13,13 +13,13 @@ import numpy as np
 from hypothesis import strategies as st
 from keras import ops
 
-from keras_transformer.masks import (
+from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.sampling import Sampling, sample
+from keras_transformer.special_ids import (
     BOS_ID as BEGIN,
     EOS_ID as END,
     PADDING_ID as PADDING,
 )
-from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.sampling import Sampling, sample
 
 FORBIDDEN_IDS = (PADDING, BEGIN)
 

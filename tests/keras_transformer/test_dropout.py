@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_transformer import FeedForward, Transformer
-from keras_transformer.encoder import Encoder
+from keras_transformer.layers.encoder import Encoder
 from keras_transformer.presets import PRESETS
 
 RATES = ("attention_dropout", "feed_forward_dropout", "word_dropout", "layer_dropout")

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import keras_transformer as kt
-from keras_transformer.residual import Residual
+from keras_transformer.layers.residual import Residual
 
 SIZES = {"num_heads": 2, "key_dim": 3, "value_dim": 4, "intermediate_dim": 5}
 STACK = {"num_layers": 2, **SIZES}

@@ -10,7 +10,7 @@ import threading
 
 import numpy as np
 
-from keras_transformer.masks import BOS_ID, PADDING_ID
+from keras_transformer.special_ids import BOS_ID, PADDING_ID
 from train.data.bucketing import (
     ROW_MULTIPLE,
     bucket_length_of,

@@ -5,8 +5,7 @@ import hashlib
 import numpy as np
 import sentencepiece
 
-from keras_transformer.masks import EOS_ID, PADDING_ID
-from keras_transformer.tokenizer import UNKNOWN_ID
+from keras_transformer.special_ids import EOS_ID, PADDING_ID, UNKNOWN_ID
 from train.data.encoded_pairs import Ids, JoinedIds
 
 CHUNK = 1 << 20  # Hashes that are read together.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from keras_transformer.masks import PADDING_ID
+from keras_transformer.special_ids import PADDING_ID
 
 
 @dataclasses.dataclass(frozen=True)

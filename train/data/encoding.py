@@ -14,7 +14,7 @@ import sentencepiece
 
 from command_line.cpu_count import count_processors
 from command_line.progress import show_progress
-from keras_transformer.tokenizer import UNKNOWN_ID
+from keras_transformer.special_ids import UNKNOWN_ID
 from train.data.corpus import SIDES, Corpus
 from train.data.corpus_statistics import hash_lines, merge_statistics
 from train.data.encoded_pairs import Ids

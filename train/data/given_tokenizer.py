@@ -12,8 +12,7 @@ from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
 from command_line.errors import UserError, first_line
-from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
-from keras_transformer.tokenizer import UNKNOWN_ID
+from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
 
 PIECE = sentencepiece_model_pb2.ModelProto.SentencePiece
 TRAINER = sentencepiece_model_pb2.TrainerSpec

@@ -13,8 +13,7 @@ import sentencepiece
 from command_line.errors import UserError
 from command_line.options import flag, option
 from command_line.text_files import read_lines, write_atomically
-from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
-from keras_transformer.tokenizer import UNKNOWN_ID
+from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
 from text_processing.placeholders import PLACEHOLDERS
 from train.data.corpus import Corpus, refuse_pipe
 from train.data.encoded_corpus import cache_key, file_lock

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.masks import EOS_ID, PADDING_ID
+from keras_transformer.special_ids import EOS_ID, PADDING_ID
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.loop.training_model import TrainingModel, seed_states

@@ -14,7 +14,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from keras_transformer import Transformer
-from keras_transformer.masks import BOS_ID, padding_mask
+from keras_transformer.masks import padding_mask
+from keras_transformer.special_ids import BOS_ID
 from train.data.encoded_pairs import EncodedPairs
 
 MAX_PIECES = 40

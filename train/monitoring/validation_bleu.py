@@ -10,9 +10,10 @@ import tensorflow as tf
 
 from command_line.bleu_tokenizer import DEFAULT, make_bleu
 from keras_transformer import SubwordTokenizer
-from keras_transformer.masks import EOS_ID, padding_mask
+from keras_transformer.masks import padding_mask
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
+from keras_transformer.special_ids import EOS_ID
 from train.data.corpus import Pairs
 from train.data.encoded_pairs import Ids
 from train.loop.training_model import transformer_of

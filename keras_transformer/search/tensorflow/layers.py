@@ -6,7 +6,7 @@ search, and the graphs of a LiteRT export, hand in their own attention.
 
 import tensorflow as tf
 
-from keras_transformer.attention import FORBIDDEN
+from keras_transformer.layers.attention import FORBIDDEN
 
 
 def run_encoder(encoder, x, self_attend):

@@ -12,9 +12,9 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
+from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID
 from tests.helpers.executed_nodes import NodeCounter
 from tests.helpers.graph_vs_portable_search import (
     FIRST_WORD,

@@ -5,7 +5,10 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.argument_checks import check_positive_int, check_sequences
-from keras_transformer.attention import MultiHeadAttention, scaled_dot_product_attention
+from keras_transformer.layers.attention import (
+    MultiHeadAttention,
+    scaled_dot_product_attention,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

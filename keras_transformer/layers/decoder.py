@@ -8,12 +8,12 @@ from keras_transformer.argument_checks import (
     check_known_width,
     check_positive_int,
 )
-from keras_transformer.cache import DecoderCache, GrowingCache
-from keras_transformer.composite_layer import LayerOutput
-from keras_transformer.encoder_decoder_base import BaseLayer
+from keras_transformer.layers.cache import DecoderCache, GrowingCache
+from keras_transformer.layers.composite_layer import LayerOutput
+from keras_transformer.layers.encoder_decoder_base import BaseLayer
+from keras_transformer.layers.residual import make_normalization
+from keras_transformer.layers.ssru import SSRU
 from keras_transformer.masks import combine_masks
-from keras_transformer.residual import make_normalization
-from keras_transformer.ssru import SSRU
 
 MIXERS = ("attention", "ssru")
 

@@ -10,10 +10,10 @@ from keras_transformer.argument_checks import (
     check_positive_int,
     check_positive_number,
 )
-from keras_transformer.attention import MultiHeadAttention
-from keras_transformer.composite_layer import CompositeLayer
-from keras_transformer.feed_forward import FeedForward
-from keras_transformer.residual import EPSILON, NORM_ORDERS, Residual
+from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.composite_layer import CompositeLayer
+from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.residual import EPSILON, NORM_ORDERS, Residual
 
 HYPERPARAMETERS = (
     *("num_heads", "intermediate_dim", "key_dim", "value_dim", "dropout"),

@@ -1,4 +1,4 @@
-"""Tests of `keras_transformer.decoder`."""
+"""Tests of `keras_transformer.layers.decoder`."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Tests of `keras_transformer.restricted_attention`."""
+"""Tests of `keras_transformer.layers.restricted_attention`."""
 
 import keras
 import numpy as np

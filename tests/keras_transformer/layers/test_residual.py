@@ -1,10 +1,10 @@
-"""Tests of `keras_transformer.residual`."""
+"""Tests of `keras_transformer.layers.residual`."""
 
 import keras
 import numpy as np
 import pytest
 
-from keras_transformer.residual import Residual
+from keras_transformer.layers.residual import Residual
 from tests.helpers.arrays import random_array
 from tests.helpers.layer_checks import check_layer, randomize_weights
 

@@ -1,4 +1,4 @@
-"""Tests of `keras_transformer.encoder`."""
+"""Tests of `keras_transformer.layers.encoder`."""
 
 import hypothesis
 import keras

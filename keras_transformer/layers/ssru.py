@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from keras_transformer.argument_checks import check_known_width
-from keras_transformer.cache import RecurrentCache
-from keras_transformer.composite_layer import CompositeLayer
+from keras_transformer.layers.cache import RecurrentCache
+from keras_transformer.layers.composite_layer import CompositeLayer
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

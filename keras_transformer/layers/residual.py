@@ -7,7 +7,7 @@ from keras_transformer.argument_checks import (
     check_fraction,
     check_positive_number,
 )
-from keras_transformer.composite_layer import CompositeLayer
+from keras_transformer.layers.composite_layer import CompositeLayer
 
 NORM_ORDERS = ("post", "pre")
 EPSILON = 1e-6

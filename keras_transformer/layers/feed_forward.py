@@ -7,7 +7,7 @@ from keras_transformer.argument_checks import (
     check_known_width,
     check_positive_int,
 )
-from keras_transformer.composite_layer import CompositeLayer
+from keras_transformer.layers.composite_layer import CompositeLayer
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
 
-from keras_transformer.cache import RecurrentCache
-from keras_transformer.ssru import SSRU
+from keras_transformer.layers.cache import RecurrentCache
+from keras_transformer.layers.ssru import SSRU
 from tests.helpers.layer_checks import check_layer
 
 WIDTH = 5

@@ -1,4 +1,4 @@
-"""Tests of `keras_transformer.attention`."""
+"""Tests of `keras_transformer.layers.attention`."""
 
 import keras
 import numpy as np
@@ -6,8 +6,11 @@ import pytest
 from keras import ops
 
 from keras_transformer import MultiHeadAttention
-from keras_transformer.attention import fused_attention, scaled_dot_product_attention
-from keras_transformer.cache import FixedCache, GrowingCache
+from keras_transformer.layers.attention import (
+    fused_attention,
+    scaled_dot_product_attention,
+)
+from keras_transformer.layers.cache import FixedCache, GrowingCache
 from tests.helpers.arrays import assert_close, random_array, softmax
 from tests.helpers.layer_checks import check_layer, randomize_weights
 

@@ -1,4 +1,4 @@
-"""Tests of `keras_transformer.feed_forward`."""
+"""Tests of `keras_transformer.layers.feed_forward`."""
 
 import numpy as np
 

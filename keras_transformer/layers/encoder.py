@@ -3,9 +3,9 @@
 import keras
 
 from keras_transformer.argument_checks import check_known_width, check_positive_int
-from keras_transformer.composite_layer import LayerOutput
-from keras_transformer.encoder_decoder_base import BaseLayer
-from keras_transformer.residual import make_normalization
+from keras_transformer.layers.composite_layer import LayerOutput
+from keras_transformer.layers.encoder_decoder_base import BaseLayer
+from keras_transformer.layers.residual import make_normalization
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -1,4 +1,4 @@
-"""Tests of `keras_transformer.embedding`."""
+"""Tests of `keras_transformer.layers.embedding`."""
 
 import keras
 import numpy as np

@@ -15,8 +15,8 @@ from keras_transformer.argument_checks import (
     check_positive_int,
     check_sequences,
 )
-from keras_transformer.cache import FixedCache, GrowingCache
-from keras_transformer.composite_layer import (
+from keras_transformer.layers.cache import FixedCache, GrowingCache
+from keras_transformer.layers.composite_layer import (
     CompositeLayer,
     LayerOutput,
     batch_and_length,
