@@ -39,6 +39,7 @@ class BaseModel(CompositeMixin, keras.Model):
         self, vocabulary_size, architecture=BASE, sequence_length=512, **kwargs
     ):
         super().__init__(**kwargs)
+        self.autocast = False  # A short float dtype would change ids.
         check_choice("positions", architecture.positions, POSITIONS)
         check_fraction("dropout", architecture.dropout)
         check_fraction("word_dropout", architecture.word_dropout)

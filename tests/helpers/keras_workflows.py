@@ -213,6 +213,28 @@ def check_takes_ids_of_a_float_dtype():
         np.testing.assert_allclose(found[1:, :1], alone, rtol=1e-4, atol=1e-5)
 
 
+def check_models_take_ids_of_a_float_dtype():
+    """Called, predicted, evaluated and within another model, as if they were ints."""
+    ids = np.array([[2909, 2911, 257], [4095, 3, 0]])  # bfloat16 has none but 3.
+    source = keras.Input((None,), name="source_ids")
+    target = keras.Input((None,), name="target_ids")
+    pair = {"source_ids": source, "target_ids": target}
+    for cls, inputs in ((kt.Transformer, pair), (kt.LanguageModel, target)):
+        own = cls.from_preset("tiny", 4096, num_layers=1, dtype="mixed_bfloat16")
+        within = keras.Model(inputs, own(inputs))
+        for model in (own, within, reload(own)):
+            compile_model(model, "sgd")
+            found = []
+            for dtype in ("int32", "float32", "float64"):
+                x = keras.tree.map_structure(lambda _, d=dtype: ids.astype(d), inputs)
+                predicted = model.predict(x, verbose=0)
+                found.append([predicted, model.evaluate(x, ids, verbose=0)])
+                np.testing.assert_allclose(as_array(model(x)), predicted, atol=0.2)
+            for predicted, loss in found[1:]:
+                np.testing.assert_array_equal(predicted, found[0][0])
+                assert loss == found[0][1]
+
+
 def check_freezes_before_it_is_built():
     """A stack, a layer, a model, and one layer of a frozen stack."""
     x = np.ones((1, 3, 8), "float32")
