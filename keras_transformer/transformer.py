@@ -192,7 +192,8 @@ class Transformer(BaseModel):
         It calls `search_translations`, which TensorFlow and JAX compile once.
 
         Args:
-            source_ids: Int tensor or array `(B, S)`, padded with 0.
+            source_ids: Int tensor or array `(B, S)`, padded with 0. Only the
+                result of a row of padding alone depends on `S`.
             beam_size: Positive int; 1 is greedy search.
             length_penalty: Float, `α`.
             max_extra_length: Int, 0 or more, maximum length of a translation

@@ -8,7 +8,7 @@ import pathlib
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
-FORBIDDEN = -1e9  # Attention logit of positions that are not ancestors.
+FORBIDDEN = -1e30  # Attention logit of positions that are not ancestors.
 FIRST_CAPACITY = 16  # Positions of a cache, which is doubled when it is full.
 
 

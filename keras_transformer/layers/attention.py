@@ -24,8 +24,9 @@ from keras_transformer.layers.composite_layer import (
 from keras_transformer.masks import causal_mask, combine_masks
 
 # The logit of a forbidden key. It is finite, so that a query without allowed
-# keys gets equal weights instead of NaN.
-FORBIDDEN = -1e9
+# keys gets equal weights instead of NaN, and so large that it absorbs a logit
+# that is added to it in float32.
+FORBIDDEN = -1e30
 
 
 def scaled_dot_product_attention(query, key, value, mask=None, dropout=None):

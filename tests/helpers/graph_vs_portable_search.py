@@ -82,17 +82,17 @@ def randomize(model, seed, end_scale=2.0):
         weight.assign(value)
 
 
-def random_batch(model, seed, limit=50, longest=9, sentences=(1, 7)):
+def random_batch(model, seed, limit=50, longest=9, sentences=(1, 7), shortest=1):
     """Returns a `Batch` of sentences of all kinds."""
     rng = np.random.default_rng(seed)
     count = rng.integers(*sentences, endpoint=True)
     limits = rng.integers(1, limit, count, endpoint=True)
-    lengths = rng.integers(1, longest, count, endpoint=True)
-    size = (count, lengths.max() + rng.integers(0, 3))
+    lengths = rng.integers(shortest, longest, count, endpoint=True)
+    size = (count, max(1, lengths.max()) + rng.integers(0, 3))
     sources = model.source_vocabulary_size or model.vocabulary_size
     source_ids = rng.integers(FIRST_WORD, sources, size)
     source_ids[np.arange(size[1]) >= lengths[:, None]] = PADDING_ID
-    source_ids[np.arange(count), lengths - 1] = EOS_ID
+    source_ids[lengths > 0, lengths[lengths > 0] - 1] = EOS_ID
     prefix_ids = rng.integers(FIRST_WORD, model.vocabulary_size, (count, 3))
     num_forced = np.minimum(rng.integers(0, 4, count), limits - 1)
     prefix_ids[np.arange(3) >= num_forced[:, None]] = PADDING_ID

@@ -99,7 +99,7 @@ def test_it_finds_what_the_layers_find(name, beam_size):
     )
     def check(seed, end_scale, num_hypotheses):
         randomize(model, seed, end_scale)
-        batch = random_batch(model, seed)
+        batch = random_batch(model, seed, shortest=0)
 
         found = fast(name, batch, beam_size, num_hypotheses)
 
@@ -115,6 +115,18 @@ def test_it_finds_what_the_layers_find(name, beam_size):
     longest = {"pre, learned": 20, "post, learned": 35}.get(name, 40)
     assert max(x.max() for x in lengths) >= longest
     assert any(x.min() < 9 and x.max() > 16 for x in lengths)
+
+
+def test_a_source_of_padding_alone_ignores_logits_of_any_size():
+    model = model_of("pre, sine")
+    randomize(model, seed=4)
+    for weight in model.weights:
+        if weight.path.endswith("query/kernel"):
+            weight.assign(1e3 * weight)
+    batch = random_batch(model, seed=4, limit=5)
+    batch.source_ids[0] = PADDING_ID
+
+    check_same(fast("pre, sine", batch, 4, 4), run_plain(model, batch, 4))
 
 
 def test_forbidden_ids_are_not_chosen_and_keep_their_probability():
