@@ -99,7 +99,7 @@ CACHE = """\
      earlier positions of all hypotheses, in the order of computation; the
      caller appends those that a step returns, and never moves them;
    * `mask`, float32 `(K, K + L)`: 0 where a hypothesis continues the entry,
-     and -1e9 elsewhere. Its first K columns are of the new tokens themselves:
+     and -1e30 elsewhere. Its first K columns are of the new tokens themselves:
      0 on the diagonal."""
 STATE = """\
    * `state_0`, `(K, D)`, ...: the recurrent state of each hypothesis, first

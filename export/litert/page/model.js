@@ -10,7 +10,7 @@
 import { Tensor, getGlobalLiteRt, loadAndCompile } from "./litert/core.js";
 import { withSizes } from "./tflite.js";
 
-const FORBIDDEN = -1e9; // Attention logit of positions that are not ancestors.
+const FORBIDDEN = -1e30; // Attention logit of positions that are not ancestors.
 
 /** A graph, compiled for the sizes of its last use. */
 class Graph {

@@ -1,5 +1,6 @@
 """Tests of `export.litert` and of `litert_translator`."""
 
+import functools
 import itertools
 import json
 import pathlib
@@ -377,16 +378,37 @@ def test_the_block_of_the_guide_runs(folder, tmp_path, monkeypatch, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
+def test_a_folder_without_its_tokenizer_is_refused(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "1")
+    for name in ("tokenizer.model", "config.json"):
+        (tmp_path / "1" / name).unlink()
+        with pytest.raises(ValueError, match=f"1, without {name}"):
+            litert_translator.Translator(tmp_path / "1")
+
+
 def test_options_out_of_range_are_refused(translator):
     with pytest.raises(ValueError, match=r"Received: 4"):
         translator.translate_nbest(SENTENCES, 4)
     with pytest.raises(ValueError, match=r"beam_size, .* Received: beams"):
         translator.translate(SENTENCES, beams=4)
-    for option, low in [("temperature", 0), ("top_k", -1), ("top_p", 0)]:
-        with pytest.raises(ValueError, match=f"`{option}` .*{option}={low}"):
-            translator.sample(SENTENCES[:1], [0], **{option: low})
-    with pytest.raises(ValueError, match=r"`top_p` .*top_p=1.5"):
-        translator.sample(SENTENCES[:1], [0], top_p=1.5)
+    nan = float("nan")
+    for method, option, values in (
+        (translator.translate, "length_penalty", (nan, float("inf"), "1")),
+        (translator.translate, "penalty_offset", (-1, nan)),
+        (translator.translate, "no_repeat_ngram", (-1, 1.5)),
+        (translator.translate, "beam_size", (0, 2.5, nan)),
+        (translator.translate, "max_extra_length", (0.5, nan)),
+        (translator.translate, "min_length", (-1, None)),
+        (functools.partial(translator.sample, seeds=[0]), "temperature", (0, nan)),
+        (functools.partial(translator.sample, seeds=[0]), "top_k", (-1, 0.5)),
+        (functools.partial(translator.sample, seeds=[0]), "top_p", (0, 1.5, nan)),
+    ):
+        for value in values:
+            wanted = f"`{option}` .*{option}={re.escape(repr(value))}"
+            with pytest.raises(ValueError, match=wanted):
+                method(SENTENCES[:1], **{option: value})
+    with pytest.raises(ValueError, match="`texts` must be a list. Received: 'abc'"):
+        translator.translate("abc")
     for call in (
         lambda: translator.translate_nbest(SENTENCES[:2], 1, ["a"]),
         lambda: translator.sample(SENTENCES[:2], [1]),

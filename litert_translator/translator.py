@@ -1,0 +1,303 @@
+"""Translates, samples and aligns texts. Axes: `S` source tokens, `T` target tokens."""
+
+import concurrent.futures
+import json
+import math
+import numbers
+import os
+import pathlib
+import threading
+from typing import NamedTuple
+
+import numpy as np
+import sentencepiece
+
+from litert_translator.graphs import Model
+from litert_translator.search import length_penalty, search
+
+# The lowest value of each option, and whether it must be an int.
+OPTIONS = {
+    "beam_size": (1, True),
+    "length_penalty": (-math.inf, False),
+    "penalty_offset": (0, False),
+    "max_extra_length": (-math.inf, True),
+    "no_repeat_ngram": (0, True),
+    "min_length": (0, True),
+    "num_hypotheses": (1, True),
+    "top_k": (0, True),
+    "num_threads": (1, True),
+}
+
+
+def to_bytes(text: str | bytes) -> bytes:
+    """Returns UTF-8 without characters that a tokenizer cannot take."""
+    if isinstance(text, str):
+        text = text.encode("utf-8", "replace")
+    return text.replace(b"\0", b" ")
+
+
+class Translation(NamedTuple):
+    """A translation of a text.
+
+    Attributes:
+        text: String.
+        score: Float, its log-probability over the length penalty.
+        truncated: Bool, whether the text, or the translation, was cut at the
+            model's limit.
+    """
+
+    text: str
+    score: float
+    truncated: bool
+
+
+class Alignment(NamedTuple):
+    """Alignment of a text with its translation, by teacher forcing.
+
+    Attributes:
+        attention: Float array `(T, S)`, the mean over the heads of one
+            layer, or one head, as the decoder predicts each target token.
+        log_probabilities: Float array `(T,)`, of each target token.
+        score: Float, their sum over the length penalty.
+        source_tokens: Subwords of the text, with EOS.
+        target_tokens: Subwords of the translation, with EOS.
+        truncated: Bool, whether one of the two was cut at the model's limit.
+    """
+
+    attention: np.ndarray
+    log_probabilities: np.ndarray
+    score: float
+    source_tokens: list[str]
+    target_tokens: list[str]
+    truncated: bool
+
+
+def check_numbers(**given) -> None:
+    """Refuses options that are out of range, by `OPTIONS`."""
+    for name, value in given.items():
+        lowest, is_int = OPTIONS[name]
+        kind = numbers.Integral if is_int else numbers.Real
+        # NaN is above nothing.
+        if not (isinstance(value, kind) and lowest <= value < math.inf):
+            wanted = "an int" if is_int else "a finite number"
+            if lowest > -math.inf:
+                wanted += f", {lowest} or more"
+            raise ValueError(f"`{name}` must be {wanted}. Received: {name}={value!r}")
+
+
+def check_texts(**lists: list) -> None:
+    """Refuses a string in the place of a list, and lists of different lengths."""
+    for name, texts in lists.items():
+        if isinstance(texts, str | bytes):
+            raise ValueError(f"`{name}` must be a list. Received: {texts!r}")
+    lengths = {name: len(values) for name, values in lists.items()}
+    if len({*lengths.values()}) > 1:
+        raise ValueError(
+            f"{' and '.join(f'`{name}`' for name in lengths)} must have the "
+            f"same length. Received: {' and '.join(map(str, lengths.values()))}"
+        )
+
+
+class Translator:
+    """Translates texts by beam search (Vaswani et al., 2017, Section 6.1).
+
+    Keywords of the methods replace the export's options of the search:
+    `beam_size`, `length_penalty`, `penalty_offset`, `max_extra_length`,
+    `no_repeat_ngram` and `min_length`. A beam that is larger than the export's
+    is slower.
+
+    Args:
+        folder: Path of a version of an export.
+        num_threads: Int, number of sentences that are translated at a time.
+            Each thread has a copy of the weights. `None`: as many as the CPUs
+            that this process may use.
+
+    Raises:
+        ValueError: If the folder lacks its settings or a tokenizer.
+    """
+
+    def __init__(self, folder, num_threads: int | None = None):
+        self._folder = pathlib.Path(folder)
+        self.settings = json.loads(self._read("config.json"))
+        names = [self.settings.get(f"{kind}tokenizer") for kind in ("", "target_")]
+        self._source, self._target = (
+            sentencepiece.SentencePieceProcessor(model_proto=self._read(name))
+            for name in names
+        )
+        if num_threads is not None:
+            check_numbers(num_threads=num_threads)
+        if num_threads is None and hasattr(os, "sched_getaffinity"):
+            num_threads = len(os.sched_getaffinity(0))
+        self._pool = concurrent.futures.ThreadPoolExecutor(
+            num_threads or os.cpu_count()
+        )
+        self._local = threading.local()
+
+    def _read(self, name: str | None) -> bytes:
+        """Returns the content of a file of the folder."""
+        if not name or not (self._folder / name).is_file():
+            raise ValueError(
+                "`folder` must be a version of an export for LiteRT, with its "
+                f"tokenizers. Received: {self._folder}, without {name or 'tokenizer'}"
+            )
+        return (self._folder / name).read_bytes()
+
+    def translate(self, texts: list[str], **options) -> list[Translation]:
+        """Returns the best translation of each text; of an empty one `""`."""
+        return [found[0] for found in self.translate_nbest(texts, 1, **options)]
+
+    def translate_nbest(
+        self,
+        texts: list[str],
+        num_hypotheses: int,
+        prefixes: list[str] | None = None,
+        **options,
+    ) -> list[list[Translation]]:
+        """Returns the best translations of each text, best first.
+
+        Args:
+            texts: Sentences.
+            num_hypotheses: Int, at most the size of the beam.
+            prefixes: What the translation of each text begins with.
+            **options: Options of the search.
+
+        Raises:
+            ValueError: If an option is unknown or out of range, if
+                `num_hypotheses` exceeds the beam, or if there is not a prefix
+                for each text.
+        """
+        options = self._check(num_hypotheses, options)
+        prefixes = [""] * len(texts) if prefixes is None else prefixes
+        check_texts(texts=texts, prefixes=prefixes)
+
+        def find(text, prefix):
+            prefix = self._target.encode(to_bytes(prefix))
+            return self._find(text, num_hypotheses, options, prefix)
+
+        return list(self._pool.map(find, texts, prefixes))
+
+    def sample(
+        self,
+        texts: list[str],
+        seeds: list[int],
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        **options,
+    ) -> list[Translation]:
+        """Samples a translation of each text, token by token.
+
+        A sample depends on the text, its seed and the options only.
+
+        Args:
+            texts: Sentences.
+            seeds: Int of at least 0 for each text.
+            temperature: Positive float, the divisor of the logits.
+            top_k: Samples among so many most probable tokens; 0: among all.
+            top_p: Float in (0, 1]. Samples among the fewest most probable
+                tokens that have this total probability.
+            **options: Options of the search.
+
+        Raises:
+            ValueError: If an option is unknown or out of range, or if there
+                is not a seed for each text.
+        """
+        options = self._check(1, {**options, "beam_size": 1})
+        check_texts(texts=texts, seeds=seeds)
+        check_numbers(top_k=top_k)
+        if not (0 < temperature < math.inf and 0 < top_p <= 1):
+            raise ValueError(
+                "`temperature` must be positive and finite, and `top_p` above 0 and "
+                f"at most 1. Received: {temperature=}, {top_p=}"
+            )
+
+        def find(text, seed):
+            random = np.random.default_rng(seed)
+
+            def draw(log_probabilities):
+                x = log_probabilities / temperature
+                order = np.argsort(-x, kind="stable")[: top_k or None]
+                p = np.exp(x[order] - x[order[0]])
+                p /= p.sum()
+                count = np.searchsorted(np.cumsum(p), top_p) + 1
+                p = p[:count] / p[:count].sum()
+                return random.choice(order[:count], p=p)
+
+            return self._find(text, 1, options, draw=draw)[0]
+
+        return list(self._pool.map(find, texts, seeds))
+
+    def align(self, sources: list[str], targets: list[str]) -> list[Alignment]:
+        """Aligns texts with their translations, and scores these.
+
+        Raises:
+            ValueError: If there is not a target for each source.
+        """
+        check_texts(sources=sources, targets=targets)
+
+        def find(source, target):
+            source_ids, source_cut = self.encode_source(source)
+            target_ids, target_cut = self._encode(self._target, target)
+            model = self._model()
+            model.start(source_ids, 1)
+            attention, log_probabilities = [], []
+            last = model.bos_id
+            for token in target_ids:
+                model.step([last])
+                attention.append(model.output("attention")[0])
+                log_probabilities.append(model.log_probabilities()[0, token])
+                model.reorder([0])
+                last = token
+            penalty = length_penalty(len(target_ids), self.settings["search"])
+            return Alignment(
+                np.array(attention),
+                np.array(log_probabilities),
+                float(np.sum(log_probabilities) / penalty),
+                self._source.id_to_piece(source_ids),
+                self._target.id_to_piece(target_ids),
+                source_cut or target_cut,
+            )
+
+        return list(self._pool.map(find, sources, targets))
+
+    def _check(self, num_hypotheses, options):
+        """Returns the options of the export with those given."""
+        known = self.settings["search"]
+        if unknown := sorted(set(options) - set(known)):
+            raise ValueError(
+                f"Options must be of {', '.join(known)}. Received: {unknown[0]}"
+            )
+        check_numbers(num_hypotheses=num_hypotheses, **options)
+        options = {**known, **options}
+        if not 1 <= num_hypotheses <= options["beam_size"]:
+            raise ValueError(
+                "`num_hypotheses` must be between 1 and `beam_size`, "
+                f"{options['beam_size']}. Received: {num_hypotheses}"
+            )
+        return options
+
+    def encode_source(self, text: str) -> tuple[list[int], bool]:
+        """Returns the ids of a text with EOS, and whether they were cut."""
+        return self._encode(self._source, text)
+
+    def _encode(self, tokenizer, text):
+        limit = self.settings["max_source_length"]
+        ids = tokenizer.encode(to_bytes(text))
+        return [*ids[: limit - 1], self.settings["eos_id"]], len(ids) >= limit
+
+    def _model(self):
+        """Returns the model of this thread."""
+        if not hasattr(self._local, "model"):
+            self._local.model = Model(self._folder, self.settings)
+        return self._local.model
+
+    def _find(self, text, num_hypotheses, options, prefix=(), draw=None):
+        """Returns the best translations of a text."""
+        ids, cut = self.encode_source(text)
+        if len(ids) == 1:
+            return [Translation("", 0.0, False)]
+        found = search(self._model(), ids, prefix, num_hypotheses, options, draw)
+        return [
+            Translation(self._target.decode(ids[:-1]), float(score), cut or truncated)
+            for ids, score, truncated in found
+        ]
