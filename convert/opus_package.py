@@ -41,20 +41,31 @@ def copy_members(archive: zipfile.ZipFile, folder: pathlib.Path) -> None:
     """Copies the needed members of a zip into one folder, by their names.
 
     Of several licences of a name the first is kept.
+
+    Raises:
+        UserError: If other needed members have the same name.
     """
+    copied = {}
     for info in archive.infolist():
         inside = pathlib.PurePosixPath(info.filename)
         is_license = any(map(inside.match, LICENSES))
-        if is_license and (folder / inside.name).exists():
+        is_needed = is_license or any(map(inside.match, NEEDED))
+        if not is_needed or inside.name.startswith("."):  # macOS adds `._*`.
             continue
-        if is_license or any(map(inside.match, NEEDED)):
+        first = copied.setdefault(inside.name, info)
+        if first is info:
             with archive.open(info) as source, open(folder / inside.name, "xb") as copy:
                 shutil.copyfileobj(source, copy)
+        elif not is_license:
+            raise UserError(
+                "--model must be a zip with one file of each name. Received: "
+                f"{first.filename} and {info.filename} in {archive.filename}"
+            )
 
 
 def find_download(folder: pathlib.Path) -> tuple[pathlib.Path, list, list]:
     """Returns the paths of model, SentencePiece models and tables of a download."""
-    sides = [".src", ".trg"] if list(folder.glob("*.src.vocab.yml")) else ["", ""]
+    sides = [".src", ".trg"] if list(folder.glob("[!.]*.src.vocab.yml")) else ["", ""]
     return (
         find(folder, "*.npz"),
         [find(folder, f"{side}.spm") for side in ("source", "target")],
@@ -64,7 +75,7 @@ def find_download(folder: pathlib.Path) -> tuple[pathlib.Path, list, list]:
 
 def find(folder: pathlib.Path, pattern: str) -> pathlib.Path:
     """Returns the only file of a pattern."""
-    found = sorted(folder.glob(pattern))
+    found = sorted(p for p in folder.glob(pattern) if not p.name.startswith("."))
     if len(found) != 1:
         names = ", ".join(path.name for path in found)
         raise UserError(

@@ -96,6 +96,8 @@ def test_the_run_has_search_options_and_licence(tmp_path):
     folder = tmp_path / "download"
     folder.mkdir()
     write_download(folder, PROTOS, [SHARED])
+    for path in list(folder.iterdir()):  # As a zip of macOS has them.
+        (folder / f"._{path.name}").write_bytes(b"Mac OS X")
     archive = shutil.make_archive(folder, "zip", folder)
 
     convert(archive, tmp_path / "run")
@@ -135,9 +137,10 @@ def rename_end(folder):
     (folder / TABLE).write_text(text.replace("</s>", "</t>"), "utf-8")
 
 
-def write_zip(folder, content):
+def write_zip(folder, content, *names):
     with zipfile.ZipFile(folder / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.yml", content)
+        for name in names or ["a.yml"]:
+            archive.writestr(name, content)
 
 
 @pytest.mark.parametrize(
@@ -160,6 +163,11 @@ def write_zip(folder, content):
         ("half.zip", write("half.zip", "PK"), "whole, and a zip archive"),
         ("a.zip", lambda f: write_zip(f, bytes(10**6)), "more than eight times itself"),
         ("a.zip", lambda f: write_zip(f, "1"), "one *.npz. Received: none"),
+        (
+            "a.zip",
+            lambda f: write_zip(f, "1", "a/m.npz", "b/m.npz"),
+            "one file of each name. Received: a/m.npz and b/m.npz in ",
+        ),
     ],
 )
 def test_refuses_a_download(model, change, words, refused_download):

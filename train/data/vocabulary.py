@@ -21,6 +21,8 @@ from train.data.encoded_corpus import cache_key, file_lock
 FILE = {"kind": pathlib.Path, "metavar": "FILE", "tags": ("digested",)}
 # Maximum pairs that a vocabulary is learned on; more would change it little.
 SAMPLE = 300_000
+BYTE = re.compile("<0x[0-9A-F]{2}>")  # The subword of a byte.
+MAX_LINE_BYTES = 2**16 - 1
 # Fixed options of SentencePiece's trainer. With one thread the same text gives
 # the same model.
 TRAINING = {
@@ -32,6 +34,8 @@ TRAINING = {
     "unk_id": UNKNOWN_ID,
     "bos_id": BOS_ID,
     "num_threads": 1,
+    # Longer lines are left out. It counts positions in a word by 16 bits.
+    "max_sentence_length": MAX_LINE_BYTES,
 }
 
 
@@ -160,7 +164,7 @@ def check_pieces(pieces: list[str], option_name: str, path: pathlib.Path) -> Non
             raise invalid_line_error(*where, "a subword; ▁ stands for a blank", piece)
         if piece in seen:
             raise invalid_line_error(*where, "another subword than those before", piece)
-        if piece in special:
+        if piece in special or BYTE.fullmatch(piece):
             raise invalid_line_error(*where, "no special subword", piece)
         seen.add(piece)
 
@@ -260,6 +264,11 @@ def explain_sentencepiece_error(message: str, vocabulary_size: int) -> str:
     if needed:
         return (
             "the vocabulary must hold the characters of the text, at least "
-            f"{int(needed[1]) + 1} subwords. {received}"
+            f"{needed[1]} subwords. {received}"
+        )
+    if "sentences_.empty()" in message:
+        return (
+            f"the text must have lines of at most {MAX_LINE_BYTES:,} bytes that are "
+            "not empty. Received: none"
         )
     return f"no vocabulary could be learnt: {message.strip()}. {received}"

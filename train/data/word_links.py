@@ -18,7 +18,7 @@ from command_line.errors import UserError
 from command_line.text_files import read_lines
 from train.data.corpus import CorpusWrapper, FilePairs, refuse_pipe
 
-LINK = re.compile(r"(\d+)-(\d+)")
+LINK = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 WORD_START = "▁"
 # A link of two tokens is one number: its target's position times this, plus
 # its source's, plus 1. (0 is padding.)

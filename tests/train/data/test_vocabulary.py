@@ -2,6 +2,7 @@
 
 import io
 import pathlib
+import re
 
 import pytest
 import sentencepiece
@@ -15,6 +16,7 @@ from train.data.vocabulary import (
     VocabularyOptions,
     check_placeholders,
     check_vocabulary,
+    count_pieces,
     learn_vocabulary,
     make_vocabulary,
     sample_text,
@@ -136,6 +138,7 @@ def test_a_symbol_is_one_piece(tmp_path):
         ("a b\n", "line 1 of --symbols .*Received: 'a b'"),
         ("a\na\n", "line 2 of --symbols .*than those before. Received: 'a'"),
         ("<s>\n", "line 1 of --symbols .*no special subword. Received: '<s>'"),
+        ("<0x41>\n", "line 1 of --symbols .*no special subword. Received: '<0x41>'"),
     ],
 )
 def test_refuses_lines_that_are_no_symbols(tmp_path, text, message):
@@ -219,8 +222,29 @@ def test_a_large_corpus_is_sampled_evenly():
         (FEW, 5000, r"which is \d+ subwords.*size 5000"),
         (FEW, 20, r"at least \d+ subwords.*size 20"),
         (Pairs([], []), 300, "must have pairs"),
+        (Pairs(["x" * 2**16], ["y" * 2**16]), 300, "at most 65,535 bytes"),
     ],
 )
 def test_refuses_sizes_that_the_text_does_not_support(corpus, size, message):
     with pytest.raises(UserError, match=message):
         learn_vocabulary(corpus, size)
+
+
+def test_names_the_least_size_that_the_text_supports():
+    with pytest.raises(UserError) as refusal:
+        learn_vocabulary(FEW, 20)
+    (least,) = re.findall(r"at least (\d+) subwords", str(refusal.value))
+
+    assert count_pieces(learn_vocabulary(FEW, int(least))) == int(least)
+    with pytest.raises(UserError, match=f"at least {least} "):
+        learn_vocabulary(FEW, int(least) - 1)
+
+
+def test_learns_the_characters_of_long_lines():
+    long = "ñandú " * 2_000
+    assert len(long.encode()) > 4_192  # SentencePiece's own limit.
+
+    proto = learn_vocabulary(Pairs([long, "a b c"], [long, "a b c"]), 275)
+
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    assert "ñ" in pieces.encode("ñ", out_type=str)[-1]

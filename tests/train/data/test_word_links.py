@@ -1,16 +1,18 @@
 """Tests of `train.data.word_links`, and of batches with links."""
 
+import re
+
 import numpy as np
 import pytest
 import sentencepiece
-from hypothesis import given, settings, strategies
+from hypothesis import example, given, settings, strategies
 
 from train.data.batch_plan import BatchPlan
 from train.data.corpus import FilePairs, Pairs
 from train.data.derived_corpora import in_both_directions
 from train.data.encoded_corpus import encode_corpus
 from train.data.vocabulary import learn_vocabulary
-from train.data.word_links import LinkedPairs, LinkEncoder
+from train.data.word_links import LinkedPairs, LinkEncoder, parse_links
 
 SOURCES = ["A red house.", "Two red cats sleep.", "The cat sees the house."]
 TARGETS = ["Una casa roja.", "Dos gatos rojos duermen.", "El gato ve la casa."]
@@ -193,3 +195,14 @@ def test_the_other_direction_has_the_links_the_other_way_round(
         turned = [word.split("-")[::-1] for word in line.split()]
         expected[target, source] = " ".join(map("-".join, turned))
     assert check_batches(plan, processor, expected) == 6 * COPIES
+
+
+@given(strategies.text("019-٣ ", max_size=30))
+@example("0-" + "9" * 20)
+def test_a_line_has_links_or_none(line):
+    found = parse_links(line)
+
+    if found is not None:
+        assert [f"{source}-{target}" for source, target in found] == [
+            re.sub(r"\b0+(?=\d)", "", word) for word in line.split()
+        ]
