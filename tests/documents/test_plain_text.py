@@ -32,23 +32,18 @@ def spy(monkeypatch):
     return seen
 
 
-def run(*arguments):
-    translate.main(["--export-dir=x", "--documents", *map(str, arguments)])
+DOCUMENTS = ["--export-dir=x", "--documents"]
 
 
-def test_a_text_is_one_text(spy, tmp_path):
-    (tmp_path / "in").write_bytes(codecs.BOM_UTF8 + TEXT)
-
-    run("--input", tmp_path / "in", "--output", tmp_path / "out")
-
-    assert (tmp_path / "out").read_bytes() == TEXT.upper()
+def test_a_text_is_one_text(spy, translate_file):
+    assert translate_file(codecs.BOM_UTF8 + TEXT, *DOCUMENTS) == TEXT.upper()
     assert spy == [TEXT]
 
 
 def test_so_is_what_is_piped_through(spy, monkeypatch, capsysbinary):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
 
-    run()
+    translate.main(DOCUMENTS)
 
     assert capsysbinary.readouterr().out == TEXT.upper()
 
@@ -62,7 +57,7 @@ def test_all_files_of_a_folder_are_translated(spy, tmp_path, capsys):
     (source / "c.png").write_bytes(b"\x89PNG")
     (source / "late.txt").write_bytes(b"One.\n" * 2**14 + b"\x89")
 
-    run("--input", source, "--output", tmp_path / "out")
+    translate.main([*DOCUMENTS, f"--input={source}", f"--output={tmp_path / 'out'}"])
 
     written = {
         str(path.relative_to(tmp_path / "out")): path.read_bytes()
@@ -73,15 +68,6 @@ def test_all_files_of_a_folder_are_translated(spy, tmp_path, capsys):
     assert f"left out: {source / 'c.png'}: text must be UTF-8. Received: " in (
         capsys.readouterr().err
     )
-
-
-def test_what_was_cut_is_said(spy, tmp_path, capsys):
-    (tmp_path / "in").write_bytes(b"x" * 200)
-
-    run("--input", tmp_path / "in")
-
-    note = "1 of 1 parts were cut at the model's limit of tokens\n"
-    assert capsys.readouterr().err == note
 
 
 def test_pieces_are_whole_lines_and_whole_fences(monkeypatch):
@@ -108,15 +94,14 @@ def join(pieces):
     return [(b"".join(p for p, _ in group), kind) for kind, group in groups]
 
 
-def test_a_long_line_is_cut_and_code_is_not_translated(spy, monkeypatch, tmp_path):
+def test_a_long_line_is_cut_and_code_is_not_translated(
+    spy, monkeypatch, translate_file
+):
     monkeypatch.setattr(plain_text_translation, "LINE_BYTES", 10)
     long = b"one two three\rfour " + "éé".encode() * 9 + b"\n"
     code = b"```\n" + b"x = 1 " * 9 + b"\n"
-    (tmp_path / "in").write_bytes(long + code)
 
-    run("--input", tmp_path / "in", "--output", tmp_path / "out")
-
-    assert (tmp_path / "out").read_bytes() == long.upper() + code
+    assert translate_file(long + code, *DOCUMENTS) == long.upper() + code
     assert spy[:3] == [b"one two ", b"three\r", b"four "]
     assert max(map(len, spy)) <= 10
     assert b"".join(spy) == long

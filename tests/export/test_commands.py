@@ -13,7 +13,6 @@ from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.fake_servable import Servable
 from tests.helpers.signature_requests import ask, sample_inputs
-from translate import __main__ as translate
 
 
 @pytest.mark.slow
@@ -45,18 +44,16 @@ def test_an_export_in_bfloat16_serves_and_passes_its_check(
     assert "WRONG" not in said
 
 
-def test_draws_depend_on_line_and_number_alone(export_dir, servable, tmp_path):
+def test_draws_depend_on_line_and_number_alone(export_dir, servable, translate_file):
     """Not on the lines around, nor on who answers; beyond 32 bits, too."""
     lines = [SENTENCES[place % 3] for place in range(40)]
-    (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines))
     how = ["--sample", "--temperature=1.5", "--top-k=30", "--top-p=0.95"]
-    files = ["--input", str(tmp_path / "in"), "--output", str(tmp_path / "out")]
 
     def draw(*options):
-        translate.main([*options, *files, *how])
-        return (tmp_path / "out").read_bytes().split(b"\n")[:-1]
+        drawn = translate_file("\n".join(lines).encode(), *options, *how)
+        return drawn.split(b"\n")[:-1]
 
-    found = draw("--export-dir", str(export_dir), f"--seed={2**32 + 7}")
+    found = draw("--export-dir", export_dir, f"--seed={2**32 + 7}")
 
     with serve_grpc(servable) as address:
         server = ["--server", address, "--model-name", servable.name]

@@ -4,8 +4,6 @@ The model is in nothing what the paper says: two vocabularies and tokenizers, a
 recurrence in the decoder, biases, stacks of different depth.
 """
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -88,25 +86,6 @@ def data(served):
 
 def encode(lines):
     return np.array([line.encode() for line in lines], object)
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ({"decoding": {"beam_size": "four"}}, "be an int. Received: 'four'"),
-        ({"arguments": {"task": "x"}}, "be whole. Received: KeyError: 'x'"),
-        ({"arguments": None}, "be whole. Received: AttributeError"),
-    ],
-)
-def test_refuses_a_search_that_is_damaged(run_dir, tmp_path, refused, said, expected):
-    for name in ("model.keras", "tokenizer.model"):
-        (tmp_path / name).symlink_to(run_dir / name)
-    (tmp_path / "arguments.json").write_text(json.dumps(said))
-
-    there = f"--run-dir={tmp_path}", f"--export-dir={tmp_path / 'export'}"
-    line = refused(export_command, *there)
-
-    assert f"arguments.json must {expected}" in line
 
 
 @pytest.mark.parametrize("format", export_command.PRECISIONS)

@@ -23,7 +23,6 @@ NAMES = {
     "PAGE": "--output=$TMP/page.html",
     "HTTPS": "--server must be HOST:PORT or https://HOST",
     "ONE": "--source=$TMP/one --reference=$TMP/one",
-    "CT2": "$TMP/ct2, of the format ctranslate2",
     "PAIR": "must be SOURCE:TARGET=EXPORT_DIR or SOURCE:TARGET=HOST:PORT, such "
     "as en:es=exports/demo. Received:",
 }
@@ -37,49 +36,33 @@ translate --server=https://u:p@a -> [:PORT][/PREFIX]. Received: a
 translate --server=:1 -> --server must be HOST:PORT
 translate --server=a:b -> --server must be HOST:PORT
 translate --server=[::1:8500 -> --server must be HOST:PORT
-translate --server=a:1 --ca-certificate=$TMP/one
- -> --ca-certificate needs a --server https://…. Received: a:1
-translate --server=https://a:1 --ca-certificate=$TMP/one
- -> --ca-certificate must be PEM. Received:
-translate --server=https://a:1 --token-file=$TMP/two
- -> --token-file must hold one word of ASCII characters. Received:
+translate --server=a:1 --ca-certificate=$TMP/one -> needs a --server https://…
+translate --server=https://a:1 --ca-certificate=$TMP/one -> must be PEM
+translate --server=https://a:1 --ca-certificate=$TMP/empty -> no certificate
+translate --server=https://a:1 --token-file=$TMP/two -> must hold one word
 translate --server=a:1 --timeout=0 -> --timeout must be above 0
 translate --server=a:1 --in-flight=0 -> --in-flight must be 1 or more
-translate --server=a:1 --batch-tokens=0
- -> --batch-tokens must be 1 or more. Received: 0
+translate --server=a:1 --batch-tokens=0 -> --batch-tokens must be 1 or more
 translate --export-dir=$TMP/no -> `python -m export` wrote
 translate --export-dir=x --top-k=3 -> --top-k needs --sample. Received: 3
-translate --export-dir=x --sample --temperature=0
- -> --temperature must be between 0.01 and 100.
-translate --export-dir=x --sample --top-k=-1
- -> --top-k must be between 0 and 2147483647. Received: -1
-translate --export-dir=x --sample --top-p=1.5
- -> --top-p must be above 0 and at most 1. Received: 1.5
+translate --export-dir=x --sample --temperature=0 -> must be between 0.01 and 100.
+translate --export-dir=x --sample --top-k=-1 -> must be between 0 and 2147483647.
+translate --export-dir=x --sample --top-p=1.5 -> must be above 0 and at most 1.
 translate --export-dir=$EXPORT --input=$TMP/x -> no such file
-translate --export-dir=$EXPORT --input=$TMP/one --output=$TMP/one
- -> --output must be another file than --input
+translate --export-dir=$EXPORT --input=$TMP/one --output=$TMP/one -> than --input
 translate --export-dir=$EXPORT --input=$TMP/one --nearest-to=$TMP/two
  --output=$TMP/two -> --output must be another file than --nearest-to
-translate --server=x:1 --protocol=rest --nearest-to=$TMP/two
- -> --nearest-to needs --protocol grpc
-translate --export-dir=x --nearest-to=$TMP/one --sample
- -> left out with --sample
-translate --export-dir=x --nearest-to=$TMP/one --documents
- -> left out with --documents
+translate --server=x:1 --protocol=rest --nearest-to=$TMP/two -> --protocol grpc
+translate --export-dir=x --nearest-to=$TMP/one --sample -> left out with --sample
+translate --export-dir=x --nearest-to=$TMP/one --documents -> left out with --documents
 translate --export-dir=x --nearest-to=no -> no such file: no
-translate --export-dir=x --documents --trees
- -> --trees must be left out with --documents
-translate --export-dir=x --documents --sample
- -> --sample must be left out with --documents
-translate --export-dir=x --format=xml --trees
- -> --trees must be left out with --format
+translate --export-dir=x --documents --trees -> --trees must be left out
+translate --export-dir=x --documents --sample -> --sample must be left out
+translate --export-dir=x --format=xml --trees -> --trees must be left out with
 evaluate --export-dir=x --source=$TMP/two --reference=$TMP/one -> 2 lines in
-evaluate --export-dir=x --source=$TMP/empty --reference=$TMP/one
- -> a text file may not be empty
-evaluate --export-dir=x --source=$TMP/latin --reference=$TMP/one
- -> latin, line 1, byte 0xe9 at column 4
-evaluate $ONE --record --server=localhost:1
- -> --record needs --export-dir. Received: --server localhost:1
+evaluate --export-dir=x --source=$TMP/empty --reference=$TMP/one -> may not be empty
+evaluate --export-dir=x --source=$TMP/latin --reference=$TMP/one -> line 1, byte 0xe9
+evaluate $ONE --record --server=localhost:1 -> --record needs --export-dir.
 evaluate --export-dir=x -> or --trees. Received: neither
 evaluate --export-dir=x --trees=x --source=x -> Received: --source, --trees
 evaluate --export-dir=x $ONE --picture=y -> --picture needs --trees
@@ -87,37 +70,27 @@ evaluate --export-dir=x --trees=x --picture=no/y -> is there. Received: no/y
 evaluate --export-dir=x --trees=none -> no such file: none
 evaluate --export-dir=x --trees=x --paper-bleu -> --paper-bleu is of translation
 evaluate --export-dir=x --trees=x --baseline=y -> --baseline is of translations
-explain $PAGE --export-dir=$EXPORT --text=' '
- -> --text must hold some text. Received: ' '
-explain $PAGE --export-dir=$EXPORT --text=a --reference=' '
- -> --reference must hold some text. Received: ' '
+explain $PAGE --export-dir=$EXPORT --text=' ' -> --text must hold some text.
+explain $PAGE --export-dir=$EXPORT --text=a --reference=' ' -> must hold some text
 explain $PAGE --export-dir=$TMP --text=a -> `python -m export` wrote
-check --export-dir=$TMP/ct2
- -> of the format saved_model or litert. Received: $CT2
+check --export-dir=$TMP/ct2 -> of the format saved_model or litert.
 check --export-dir=$TMP/no -> `python -m export` wrote. Received
-check --export-dir=$EXPORT --version=7
- -> --version must be one of 1. Received: 7
+check --export-dir=$EXPORT --version=7 -> --version must be one of 1.
 export $RUN --beam-size=0 -> --beam-size must be between 1 and 100. Received: 0
-export $RUN --constrain-trees
- -> --constrain-trees must come with a run of --task parsing. Received: $TMP
+export $RUN --constrain-trees -> must come with a run of --task parsing.
 export $RUN --length-penalty=nan -> between -10 and 10
 export $RUN --length-penalty=1e39 -> between -10 and 10
 export $RUN --max-extra-length=-1 -> must be between 0
 export $RUN --no-repeat-ngram=21 -> --no-repeat-ngram must be between 0 and
 export $RUN --min-length=-1 -> --min-length must be between 0 and 1000. Received
 export $RUN --max-length-ratio=0.5 -> must be 0, or between 1 and 1000. Received
-export $RUN --precision=int8
- -> --precision must be float32 or bfloat16 with --format saved_model. Received:
-export $RUN --format=ctranslate2 --min-length=2
- -> --min-length must be left out with --format ctranslate2. Received: 2
-export $RUN --format=litert --max-length-ratio=2
- -> --max-length-ratio must be left out with --format litert
-export $RUN --format=litert --precision=bfloat16
- -> --precision must be float32 or int8 with --format litert
+export $RUN --precision=int8 -> must be float32 or bfloat16 with
+export $RUN --format=ctranslate2 --min-length=2 -> --min-length must be left out
+export $RUN --format=litert --max-length-ratio=2 -> must be left out with --format
+export $RUN --format=litert --precision=bfloat16 -> must be float32 or int8 with
 export --run-dir=$REAL_RUN --export-dir=$EXPORT --format=ctranslate2 --version=2
  -> --export-dir must be a folder for one format
-export $RUN --signatures score all
- -> --signatures must be all, or of serving_default,
+export $RUN --signatures score all -> must be all, or of serving_default,
 export --run-dir=$REAL_RUN --export-dir=$TMP/new --align-layer=2
  -> `align_layer` must be between -2 and 1
 export $RUN --version=-1 -> --version must be 0 or more
@@ -127,15 +100,12 @@ export $RUN -> --run-dir must be the folder of a finished
 serve -> --pair
 serve --port=0 --pair=en-es=exports -> $PAIR en-es
 serve --port=0 --pair=en:es= -> $PAIR en:es=
-serve --port=0 --pair=en:es=$TMP/no
- -> `python -m export` wrote. Received: $TMP/no
-serve --port=0 --pair=en:es=a:1 --pair=en:es=a:1
- -> --pair must name each pair once. Received: en:es twice
+serve --port=0 --pair=en:es=$TMP/no -> wrote. Received: $TMP/no
+serve --port=0 --pair=en:es=a:1 --pair=en:es=a:1 -> must name each pair once.
 serve --port=70000 --pair=en:es=a:1 -> --port must be between
 serve --port=0 --pair=en:es=a:1 --host=0.0.0.1 -> assign requested address
 serve --port=0 --pair=en:es=a:1 --char-limit=0 -> --char-limit: invalid positive
-serve --pair=en:es=a:1 --rate-limit=often
- -> must be such as 60/minute or 60/minute;2000/day. Received: often
+serve --pair=en:es=a:1 --rate-limit=often -> must be such as 60/minute
 serve --pair=en:es=a:1 --metrics-token=$TMP/no -> --metrics-token must
 serve --pair=en:es=a:1 --metrics-token=$TMP/empty -> --metrics-token must
 serve --pair=en:es=a:1 --url-prefix=mt -> --url-prefix must be a path
@@ -143,8 +113,7 @@ serve --pair=en:es=a:1 --url-prefix=/mt/ -> --url-prefix must be a path
 serve --pair=en:es=a:1 --public-url=https://a/b -> Received: https://a/b
 serve --pair=en:es=a:1 --public-url=http://[::1 -> --public-url must be a scheme
 serve --pair=en:es=a:1 --trusted-proxies=proxy -> or networks
-serve --port=0 --pair=en:es=https://u:p@a/?b
- -> https://u:p@a/?b: --server must be
+serve --port=0 --pair=en:es=https://u:p@a/?b -> https://u:p@a/?b: --server must be
 """
 
 

@@ -11,11 +11,15 @@ def mask_of_lengths(lengths, size):
     return np.arange(size) < np.array(lengths)[:, None]
 
 
-def softmax(logits):
+def log_softmax(logits):
     """Over the last axis, in float64."""
     logits = np.asarray(logits, "float64")
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+
+def softmax(logits):
+    return np.exp(log_softmax(logits))
 
 
 def assert_close(actual, expected, tolerance=1e-5):

@@ -26,8 +26,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
 from tests.helpers import rest_json
-from tests.helpers.batching_session import ServerError, invalid
-from tests.helpers.fake_servable import Servable
+from tests.helpers.fake_servable import Servable, ServerError, invalid
 
 Status = grpc.StatusCode
 # `ToHTTPStatusCode` of model_servers/http_server.cc.
@@ -75,7 +74,6 @@ def make_certificate(folder):
 
 
 def predict(servable, gate, request, context):
-    """Answers a `Predict` request."""
     spec = request.model_spec
     headers = dict(context.invocation_metadata())
     version = spec.version.value if spec.HasField("version") else None

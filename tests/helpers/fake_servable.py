@@ -11,10 +11,20 @@ import grpc
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  The stock server links its ops.
 
-from tests.helpers.batching_session import BatchingSession, ServerError, invalid
-
 Status = grpc.StatusCode
 CODES = {status.value[0]: status for status in Status}
+
+
+class ServerError(Exception):
+    """The server's answer to a request that it refuses."""
+
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+
+
+def invalid(message):
+    return ServerError(Status.INVALID_ARGUMENT, message)
 
 
 class Servable:
@@ -30,15 +40,12 @@ class Servable:
             meta = load(self._session, ["serve"], str(folder / str(self.version)))
         self._session.graph.finalize()  # Nothing may grow.
         self.signatures = dict(meta.signature_def)
-        self.run = self._run_session
+        self._max_batch_size = None
 
-    def with_batching(self, **options):
-        """Returns a servable of the same Session behind a `BatchingSession`."""
+    def with_max_batch_size(self, size):
+        """Returns a servable of the same Session, as with server-side batching."""
         twin = copy.copy(self)
-        twin.batching = BatchingSession(
-            self._run_session, self.signatures.values(), **options
-        )
-        twin.run = twin.batching.run
+        twin._max_batch_size = size
         return twin
 
     def check_model(self, name, version=None):
@@ -61,20 +68,23 @@ class Servable:
             )
         signature = self.signatures[signature_name]
         feeds = fill_default_inputs(signature, inputs)
+        limit = self._max_batch_size
+        if limit and (size := len(next(iter(feeds.values())))) > limit:
+            raise invalid(  # `batching_session.cc`
+                f"Task size {size} is larger than maximum input batch size {limit}"
+            )
         for name in output_filter:
             if name not in signature.outputs:
                 raise invalid(f"output tensor alias not found in signature: {name}")
         names = list(output_filter) or sorted(signature.outputs)
         fetches = [signature.outputs[name].name for name in names]
-        return dict(zip(names, self.run(feeds, fetches), strict=True))
-
-    def _run_session(self, feeds, fetches):
         try:
-            return self._session.run(fetches, feeds)
+            outputs = self._session.run(fetches, feeds)
         except tf.errors.OpError as error:
             raise ServerError(CODES[error.error_code], error.message) from error
         except ValueError as error:  # Python's check of the shapes.
             raise invalid(str(error)) from error
+        return dict(zip(names, outputs, strict=True))
 
 
 def fill_default_inputs(signature, inputs):

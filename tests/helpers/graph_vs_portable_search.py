@@ -36,7 +36,7 @@ class Batch(NamedTuple):
     prefix_ids: np.ndarray  # (B, P) int32
 
     def take(self, rows):
-        return Batch(*[x[rows] for x in self])
+        return Batch(*(x[rows] for x in self))
 
 
 def make_model(
@@ -82,12 +82,12 @@ def randomize(model, seed, end_scale=2.0):
         weight.assign(value)
 
 
-def random_batch(model, seed, limit=50, longest=9, sentences=(1, 7), shortest=1):
+def random_batch(model, seed, limit=50, sentences=(1, 7), shortest=1):
     """Returns a `Batch` of sentences of all kinds."""
     rng = np.random.default_rng(seed)
     count = rng.integers(*sentences, endpoint=True)
     limits = rng.integers(1, limit, count, endpoint=True)
-    lengths = rng.integers(shortest, longest, count, endpoint=True)
+    lengths = rng.integers(shortest, 9, count, endpoint=True)
     size = (count, max(1, lengths.max()) + rng.integers(0, 3))
     sources = model.source_vocabulary_size or model.vocabulary_size
     source_ids = rng.integers(FIRST_WORD, sources, size)

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from tests.helpers.reference_searches import log_softmax
-from tests.helpers.signature_requests import ALPHA
+from tests.helpers.arrays import log_softmax
 
 
 def encode(tokenizer, texts):
@@ -33,13 +32,3 @@ def target_log_probabilities(model, source_ids, target_ids):
     found = log_softmax(logits)
     found = np.take_along_axis(found, target_ids[:, :, None], axis=2)[..., 0]
     return np.where(target_ids > 0, found, 0.0)
-
-
-def penalty(length, alpha=ALPHA):
-    return ((5 + length) / 6) ** float(alpha)
-
-
-def split_heads(x, num_heads):
-    batch, length, width = x.shape
-    x = x.reshape(batch, length, num_heads, width // num_heads)
-    return x.swapaxes(1, 2)

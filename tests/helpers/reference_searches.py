@@ -20,6 +20,7 @@ from keras_transformer.special_ids import (
     EOS_ID as END,
     PADDING_ID as PADDING,
 )
+from tests.helpers.arrays import log_softmax
 
 FORBIDDEN_IDS = (PADDING, BEGIN)
 
@@ -40,14 +41,7 @@ def random_tables(seed, spread, shape):
     return np.where(impossible, -np.inf, tables).astype("float32")
 
 
-def log_softmax(logits):
-    logits = np.asarray(logits, "float64")
-    top = logits.max(axis=-1, keepdims=True)
-    total = np.exp(logits - top).sum(axis=-1, keepdims=True)
-    return logits - top - np.log(total)
-
-
-def penalty(length, alpha):
+def penalty(length, alpha=0.6):
     return ((5 + length) / 6) ** float(alpha)
 
 

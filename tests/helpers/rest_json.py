@@ -6,7 +6,7 @@ import json
 import numpy as np
 import tensorflow as tf
 
-from tests.helpers.batching_session import invalid
+from tests.helpers.fake_servable import invalid
 
 
 def read_request(body, signatures):

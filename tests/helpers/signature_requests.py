@@ -8,6 +8,8 @@ import zlib
 
 import numpy as np
 
+from translate.runtime.runtime import strings
+
 # Floats differ in their last digits between batches of other sizes.
 TOLERANCE = 1e-5
 ALPHA, EXTRA = 0.6, 8  # Of the fixture's export.
@@ -19,7 +21,6 @@ def ask(texts):
 
 
 def nbest_inputs(texts, beam_size=3, alpha=ALPHA, extra=EXTRA):
-    """Returns the inputs of `translate_nbest`."""
     return {
         **ask(texts),
         "beam_size": np.int32(beam_size),
@@ -53,7 +54,6 @@ def ask_options(texts):
 
 
 def constrained_inputs(texts, size=0, least=0, ratio=0.0):
-    """Returns the inputs of `translate_constrained`."""
     return {
         **ask(texts),
         "no_repeat_ngram": ints(np.broadcast_to(size, len(texts))),
@@ -69,7 +69,6 @@ def ask_constrained(texts):
 
 
 def sample_inputs(texts, seeds, temperature=1.0, top_k=0, top_p=1.0):
-    """Returns the inputs of `sample`."""
     return {
         **ask(texts),
         "temperature": floats(np.broadcast_to(temperature, len(texts))),
@@ -112,14 +111,6 @@ REQUESTS = {
     "explain": ask_pair,
     "explain_beam": ask,
 }
-
-# Outputs to ask for where TF Serving would batch the whole signature, and
-# refuse its scalar inputs.
-FILTERS = {"translate_nbest": ["translation", "score", "truncated", "valid"]}
-
-
-def strings(texts):
-    return np.array([*texts, b""], object)[:-1]  # An array even if empty.
 
 
 def floats(values):

@@ -113,13 +113,11 @@ def make_document():
 
 
 def unpack(content):
-    """Returns the parts of a document, by name."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
 def pack(parts):
-    """Returns the document of parts."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
@@ -163,6 +161,5 @@ def wrap(content):
 
 
 def root(body):
-    """Returns the main part of a document."""
     start = f'<w:document xmlns:w="{W[1:-1]}"><w:body>'
     return f"{start}{body}</w:body></w:document>".encode()

@@ -1,7 +1,5 @@
 """Tests of `keras_transformer.losses`."""
 
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -32,19 +30,6 @@ def crossentropy(labels, logits, smoothing):
     """`-sum_v q(v) log p(v)` at each position, padding too."""
     q = smoothed_labels(labels, smoothing)
     return -np.sum(q * np.log(softmax(logits)), axis=-1)
-
-
-def test_gradient_is_that_of_the_formula_and_zero_at_padding():
-    variable = tf.Variable(random_logits())
-    with tf.GradientTape() as tape:
-        loss = SmoothedCrossentropy(0.1)(LABELS, variable)
-
-    gradient = tape.gradient(loss, variable).numpy()
-
-    expected = softmax(variable) - smoothed_labels(LABELS, 0.1)
-    expected *= REAL[..., None] / REAL.sum()
-    assert_close(gradient, expected)
-    np.testing.assert_array_equal(gradient[~REAL], 0.0)
 
 
 def test_only_padding_costs_nothing():
@@ -99,22 +84,6 @@ def test_half_precision_logits_are_reduced_in_float32(dtype):
     assert_close(loss, expected)
 
 
-def test_comes_back_from_its_config():
-    loss = SmoothedCrossentropy(0.25, reduction="sum", name="cost")
-
-    config = json.loads(json.dumps(keras.saving.serialize_keras_object(loss)))
-    twin = keras.saving.deserialize_keras_object(config)
-
-    assert isinstance(twin, SmoothedCrossentropy)
-    assert twin.get_config() == {
-        "name": "cost",
-        "reduction": "sum",
-        "label_smoothing": 0.25,
-    }
-    logits = random_logits()
-    assert_close(twin(LABELS, logits), loss(LABELS, logits))
-
-
 def test_trains_a_model_whose_output_carries_a_mask(tmp_path):
     # The ids are the labels, so the mask of the embedding hides the same.
     ids = keras.Input((None,), dtype="int32")
@@ -123,7 +92,7 @@ def test_trains_a_model_whose_output_carries_a_mask(tmp_path):
     model = keras.Model(ids, dense(embedding(ids)))
     model.compile(
         keras.optimizers.SGD(learning_rate=2.0),
-        loss=SmoothedCrossentropy(label_smoothing=0.1),
+        loss=SmoothedCrossentropy(label_smoothing=0.25),
     )
     model.set_weights([random_logits(w.shape) for w in model.get_weights()])
     logits, bias = model(LABELS).numpy(), dense.bias.numpy()
@@ -132,9 +101,9 @@ def test_trains_a_model_whose_output_carries_a_mask(tmp_path):
 
     history = model.fit(LABELS, LABELS, batch_size=3, verbose=0).history
 
-    expected = crossentropy(LABELS, logits, 0.1)[REAL].mean()
+    expected = crossentropy(LABELS, logits, 0.25)[REAL].mean()
     assert_close(history["loss"], [expected])
-    gradient = (softmax(logits) - smoothed_labels(LABELS, 0.1))[REAL].mean(0)
+    gradient = (softmax(logits) - smoothed_labels(LABELS, 0.25))[REAL].mean(0)
     assert_close(dense.bias, bias - 2.0 * gradient)
 
     model.save(tmp_path / "model.keras")

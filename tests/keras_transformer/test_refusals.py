@@ -127,8 +127,3 @@ REFUSALS = [
 def test_refuses(message, call, arguments):
     with pytest.raises(ValueError, match=message):
         call(**arguments)
-
-
-def test_refuses_a_name_that_is_not_there():
-    with pytest.raises(AttributeError, match="'keras_transformer'.*'Transfer'"):
-        kt.Transfer  # noqa: B018

@@ -152,7 +152,9 @@ def pad(array, columns):
     return np.pad(array, ((0, 0), (0, columns)))
 
 
-def test_padding_changes_neither_loss_nor_gradients(model):
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_padding_changes_neither_loss_nor_gradients(norm):
+    model = make_model(num_layers=2, norm=norm)
     padded = {
         "source_ids": pad(BATCH["source_ids"], 4),
         "target_ids": pad(BATCH["target_ids"], 3),

@@ -17,8 +17,8 @@ import uvicorn
 from serve import metrics
 from serve.middleware import bind
 from serve.processes import Supervisor
-from tests.helpers.batching_session import ServerError
 from tests.helpers.fake_model_server import serve_grpc
+from tests.helpers.fake_servable import ServerError
 from tests.helpers.service_client import ServiceClient, in_thread, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs Linux")

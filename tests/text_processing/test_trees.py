@@ -55,38 +55,36 @@ def test_reads_the_forms_that_treebanks_have(trees_of, content):
     assert trees_of(content) == [CAT_TREE]
 
 
-def test_keeps_what_stands_beside_each_other_below_the_root(trees_of):
-    (tree,) = trees_of("(ROOT (NP (NN One)) (. .) (S (NN two)))")
+@pytest.mark.parametrize(
+    ("content", "words", "tags"),
+    [
+        ("(ROOT (NP (NN One)) (. .) (S (NN two)))", ["One", ".", "two"], "NN . NN"),
+        (
+            "(S (-LRB- -LRB-) (NN cat-LRB-s-RRB-) (-RRB- -RRB-))",
+            ["(", "cat(s)", ")"],
+            "-LRB- NN -RRB-",
+        ),
+        ("(S (NN/VB run))", ["run"], "NN|VB"),  # A tag has no slash.
+        # As they were before the treebank wrote them.
+        (
+            r"(NP (CD 1\/2) (SYM \*) (NN -LCB-a-RSB-) (NN \a))",
+            ["1/2", "*", "{a]", r"\a"],
+            "CD SYM NN NN",
+        ),
+        # A hard space is a part of a word, but none of a written one.
+        ("(S (CD 10\u00a0000) (NN x\u2028y))", ["10\u00a0000", "x\u2028y"], "CD NN"),
+    ],
+)
+def test_words_and_tags_are_as_they_were_meant(trees_of, content, words, tags):
+    (tree,) = trees_of(content)
 
-    assert tree.symbols == ("(NP", "XX", ")NP", "XX", "(S", "XX", ")S")
-    assert str(tree) == "(TOP (NP (NN One)) (. .) (S (NN two)))"
-
-
-def test_words_hold_parentheses_as_they_are(trees_of):
-    (tree,) = trees_of("(S (-LRB- -LRB-) (NN cat-LRB-s-RRB-) (-RRB- -RRB-))")
-
-    assert tree.words == ("(", "cat(s)", ")")
-    assert tree.tags == ("-LRB-", "NN", "-RRB-")
-    assert str(tree) == ("(TOP (S (-LRB- -LRB-) (NN cat-LRB-s-RRB-) (-RRB- -RRB-)))")
-
-
-def test_a_tag_has_no_slash(trees_of):
-    (tree,) = trees_of("(S (NN/VB run))")
-
-    assert tree.tags == ("NN|VB",)
-    assert repair_tree(tree.linearize(), tree.words) == (tree, frozenset())
-
-
-def test_words_are_as_they_were_before_the_treebank_wrote_them(trees_of):
-    (tree,) = trees_of(r"(NP (CD 1\/2) (SYM \*) (NN -LCB-a-RSB-) (NN \a))")
-
-    assert tree.words == ("1/2", "*", "{a]", r"\a")
-
-
-def test_a_hard_space_is_part_of_a_word(trees_of):
-    (tree,) = trees_of("(S (CD 10\u00a0000) (NN\u3000 x\u2028y))")
-
-    assert tree.words == ("10\u00a0000", "x\u2028y")
+    assert list(tree.words) == words
+    assert list(tree.tags) == tags.split()
+    written = tree.linearize()
+    assert all(len(leaf.split()) == 1 for leaf in written.split(" "))
+    assert repair_tree(written, tree.words) == (tree, frozenset())
+    (again,) = trees_of(str(tree))
+    assert again.symbols == tree.symbols
 
 
 @pytest.mark.parametrize(
@@ -133,10 +131,3 @@ def spans(tree, start=0):
             found += spans(child, start)
         start += len(random_trees.words(child))
     return found
-
-
-def test_a_written_word_has_no_blanks():
-    tree = Tree(("10\u00a0000", "(s)"), ("CD", "NN"), ("(NP", "XX", "XX", ")NP"))
-
-    assert tree.linearize() == "(NP 10000/CD -LRB-s-RRB-/NN )NP"
-    assert repair_tree(tree.linearize(), tree.words) == (tree, frozenset())

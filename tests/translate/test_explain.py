@@ -125,11 +125,3 @@ def test_the_page_opens_on_the_layer_that_align_uses(layer):
 
     assert find_layer(attention, attention[layer].mean(axis=0)) == layer
     assert find_layer(attention, attention[layer, 2]) == layer
-
-
-def test_the_layer_of_an_export_is_found(ask, data):
-    own = data["targets"][0]
-    aligned = ask("align", source=TEXT_WITH_MARKUP, target=own["text"])["attention"]
-
-    found = np.mean(own["encoder_decoder_attention"][data["align_layer"]], axis=0)
-    np.testing.assert_allclose(found, aligned, atol=6e-5)

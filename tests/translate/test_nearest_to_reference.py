@@ -10,16 +10,12 @@ from tests.helpers.signature_requests import ask
 from translate import __main__ as translate
 
 LINES = [SENTENCES[i % 3] for i in range(12)]
+CONTENT = "\n".join(LINES).encode()
 
 
-@pytest.fixture
-def files(tmp_path):
-    """Options that name an input and an output."""
-    (tmp_path / "in").write_text("".join(f"{line}\n" for line in LINES))
-    return [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
-
-
-def test_finds_the_reference_among_the_best(export_dir, servable, files, tmp_path):
+def test_finds_the_reference_among_the_best(
+    export_dir, servable, translate_file, tmp_path
+):
     """Whether an export or a server answers, and in whatever batches."""
     best = servable.predict("translate_nbest", ask([line.encode() for line in LINES]))
     rows = [
@@ -30,21 +26,18 @@ def test_finds_the_reference_among_the_best(export_dir, servable, files, tmp_pat
     assert len({*map(len, rows)}) == 1
     assert sum(row[0] != text for row, text in zip(rows, wanted, strict=True))
     references = tmp_path / "references"
-    references.write_bytes(b"".join(text + b"\n" for text in wanted))
+    expected = b"".join(text + b"\n" for text in wanted)
+    references.write_bytes(expected)
     nearest = f"--nearest-to={references}"
 
-    translate.main(["--export-dir", str(export_dir), *files, nearest])
-
-    found = (tmp_path / "out").read_bytes().split(b"\n")[:-1]
-    assert found == wanted
+    assert translate_file(CONTENT, "--export-dir", export_dir, nearest) == expected
     with serve_grpc(servable) as address:
-        server = ["--server", address, "--model-name", servable.name]
-        translate.main([*server, *files, nearest, "--batch-tokens=40"])
-    assert (tmp_path / "out").read_bytes().split(b"\n")[:-1] == wanted
+        server = ["--server", address, "--model-name", servable.name, nearest]
+        assert translate_file(CONTENT, *server, "--batch-tokens=40") == expected
 
 
 @pytest.fixture
-def choose(tmp_path, monkeypatch):
+def choose(translate_file, tmp_path, monkeypatch):
     """Function that translates one line with a list of translations."""
 
     def run(translations, reference, name="references.en"):
@@ -60,12 +53,8 @@ def choose(tmp_path, monkeypatch):
         )
         runtime = FunctionRuntime(lambda texts: outputs, ["translate_nbest"])
         monkeypatch.setattr(translate, "load", lambda _: runtime)
-        (tmp_path / "in").write_text("a line\n")
-        translate.main(
-            ["--export-dir=x", f"--input={tmp_path / 'in'}"]
-            + [f"--output={tmp_path / 'out'}", f"--nearest-to={path}"]
-        )
-        return (tmp_path / "out").read_text()[:-1]
+        written = translate_file(b"a line", "--export-dir=x", f"--nearest-to={path}")
+        return written.decode()[:-1]
 
     return run
 
@@ -93,13 +82,16 @@ def test_characters_count_where_no_blanks_part_words(choose):
     [(11, "at least 12. Received: 11 in"), (13, "the input, 12. Received: 13 in")],
 )
 def test_refuses_another_number_of_references(
-    export_dir, files, tmp_path, refused, count, expected
+    export_dir, tmp_path, refused, count, expected
 ):
     references = tmp_path / "references"
     references.write_text("a reference\n" * count)
-    options = [f"--export-dir={export_dir}", *files, f"--nearest-to={references}"]
+    (tmp_path / "in").write_bytes(CONTENT)
+    options = [f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"]
 
-    line = refused(translate, *options)
+    line = refused(
+        translate, f"--export-dir={export_dir}", f"--nearest-to={references}", *options
+    )
 
     assert "--nearest-to must have a line for each line" in line
     assert expected in line

@@ -19,7 +19,6 @@ from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_models import FunctionRuntime, make_outputs, translate_lines
 from translate import __main__ as translate, evaluate, explain
 from translate.line_batching import WINDOW, cut_line_batches
-from translate.loading import load_export
 
 
 class Spy:
@@ -85,22 +84,16 @@ def test_a_line_stays_a_line():
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """Function that translates bytes by the command, with another function.
-
-    They come from the file `in` and go to `out`, in which something stands.
-    """
+def run(tmp_path, monkeypatch, translate_file):
+    """Function that translates by another function; its output is there before."""
     (tmp_path / "out").write_text("what was there")
 
-    def translate_file(function, content, *options):
+    def run_with(function, content, *options):
         runtime = FunctionRuntime(function)
         monkeypatch.setattr(translate, "load", lambda *options: runtime)
-        (tmp_path / "in").write_bytes(content)
-        files = [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
-        translate.main(["--export-dir=x", *files, *options])
-        return (tmp_path / "out").read_bytes()
+        return translate_file(content, "--export-dir=x", *options)
 
-    return translate_file
+    return run_with
 
 
 def test_lines_that_were_cut_or_are_suspicious_are_counted(
@@ -129,31 +122,19 @@ def test_lines_that_were_cut_or_are_suspicious_are_counted(
     assert capsys.readouterr().err == note
 
 
+def test_standard_input_is_translated_to_standard_output(monkeypatch, capsysbinary):
+    monkeypatch.setattr(translate, "load", lambda options: FunctionRuntime(Spy()))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\ntwo")))
+
+    translate.main(["--export-dir=x"])
+
+    assert capsysbinary.readouterr().out == b"ONE\nTWO\n"
+
+
 def test_a_byte_order_mark_is_not_translated(run):
     text = "\ufeffone\n\ufefftwo\n".encode()
 
     assert run(Spy(), text) == "ONE\n\ufeffTWO\n".encode()
-
-
-@pytest.mark.slow
-def test_translates_a_file_and_standard_input_alike(
-    export_dir, tmp_path, monkeypatch, capsysbinary
-):
-    text = "\n".join([*SENTENCES, "", "last"]).encode()
-    (tmp_path / "in").write_bytes(text)
-    expected = load_export(export_dir).translate_batch([*SENTENCES, "", "last"])
-    expected = b"".join(
-        b" ".join(t.splitlines()) + b"\n" for t in expected["translation"]
-    )
-    arguments = ["--export-dir", str(export_dir), "--batch-tokens", "30"]
-
-    files = ["--input", str(tmp_path / "in"), "--output", str(tmp_path / "out")]
-    translate.main([*arguments, *files])
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
-    translate.main(arguments)
-
-    assert (tmp_path / "out").read_bytes() == expected
-    assert capsysbinary.readouterr().out == expected
 
 
 GZIP = gzip.compress(b"one\r\ntwo\n")

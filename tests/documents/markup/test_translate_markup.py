@@ -1,21 +1,17 @@
 """Tests of what a document is translated with, and of the command."""
 
-import collections
 import dataclasses
 import io
 import sys
-import types
 
 import numpy as np
 import pytest
 
 from command_line.errors import InvalidDocumentError
 from documents.character_encoding import decode, encode
-from documents.markup.tagged_sentences import split_in_half
 from documents.markup.translate_markup import (
     AlignmentRequest,
     TranslationRequest,
-    describe_counts,
     markup_steps,
     translate_markup,
 )
@@ -142,18 +138,6 @@ def test_a_sentence_that_is_cut_is_halved():
     assert long.counts["truncated"] == 1
 
 
-def test_says_what_a_document_may_lack():
-    counts = collections.Counter(
-        sentences=9, truncated=1, kept=2, placeholders=3, repaired=1
-    )
-
-    lines = list(describe_counts(counts, knows_placeholders=False))
-
-    assert len(lines) == 4
-    assert lines[1].startswith("2 of 9 sentences are not translated")
-    assert not list(describe_counts(counts - counts, False))
-
-
 def test_refuses_formats_and_documents_that_are_none():
     with pytest.raises(ValueError, match="`format` must be one of html, xml"):
         translate_markup("a", "rtf", permuted(reverse))
@@ -213,44 +197,35 @@ def test_refuses_bytes_that_it_cannot_read(data, message):
 
 @pytest.mark.slow
 def test_translates_with_an_export_and_with_its_server(
-    export_dir, servable, tmp_path, capsys
+    export_dir, servable, translate_file, capsys
 ):
-    path = tmp_path / "in.html"
-    path.write_text(
-        "<h1>The blue dog</h1>\n<p>A <b id=1>dog <i>sees</i></b> 5 kg. "
-        "<!-- c --> Two <a href='x'>cats</a>.</p>"
-    )
-    output = tmp_path / "out.html"
-    where = [f"--export-dir={export_dir}", f"--input={path}"]
+    source = b"<h1>The blue dog</h1>\n<p>A <b id=1>dog <i>sees</i></b> 5 kg. "
+    source += b"<!-- c --> Two <a href='x'>cats</a>.</p>"
 
-    translate.main([*where, "--format=html", f"--output={output}"])
+    text = translate_file(source, "--export-dir", export_dir, "--format=html")
 
-    text = output.read_text()
-    for part in ("<h1>", "</h1>\n<p>", "<b id=1>", "<i>", "</i>", "</b>"):
+    for part in (b"<h1>", b"</h1>\n<p>", b"<b id=1>", b"<i>", b"</i>", b"</b>"):
         assert text.count(part) == 1
-    for part in ("5 kg", "<!-- c -->", "<a href='x'>", "</a>"):
+    for part in (b"5 kg", b"<!-- c -->", b"<a href='x'>", b"</a>"):
         assert text.count(part) == 1
     assert "cut at the model's limit" in capsys.readouterr().err
     with serve_grpc(servable) as address:
-        asked = [f"--server={address}", f"--input={path}", "--format=html"]
-        translate.main([*asked, f"--output={tmp_path / 'served'}"])
-    assert (tmp_path / "served").read_text() == text
+        served = translate_file(source, f"--server={address}", "--format=html")
+    assert served == text
 
 
 @pytest.mark.parametrize(
-    ("option", "title"), [([], "A CAT"), (["--keep-attributes"], "a cat")]
+    ("option", "title"), [([], b"A CAT"), (["--keep-attributes"], b"a cat")]
 )
-def test_attributes_may_be_kept(option, title, monkeypatch, tmp_path):
+def test_attributes_may_be_kept(option, title, monkeypatch, translate_file):
     translator = word_for_word(str.upper)
     monkeypatch.setattr(translate, "load", lambda options: None)
     monkeypatch.setattr(translate, "make_sentence_translator", lambda *_: translator)
-    source, output = tmp_path / "in.html", tmp_path / "out.html"
-    source.write_text('<p title="a cat">a dog</p>')
+    source = b'<p title="a cat">a dog</p>'
 
-    paths = [f"--export-dir={tmp_path}", f"--input={source}", f"--output={output}"]
-    translate.main([*paths, "--format=html", *option])
+    found = translate_file(source, "--export-dir=x", "--format=html", *option)
 
-    assert output.read_text() == f'<p title="{title}">A DOG</p>'
+    assert found == b'<p title="%s">A DOG</p>' % title
 
 
 def test_refuses_a_model_that_cannot_align(export_dir, monkeypatch, refused):
@@ -263,17 +238,15 @@ def test_refuses_a_model_that_cannot_align(export_dir, monkeypatch, refused):
 
 
 @pytest.mark.parametrize("format", ["text", "srt"])
-def test_plain_formats_need_no_alignment(format, monkeypatch, tmp_path):
+def test_plain_formats_need_no_alignment(format, monkeypatch, translate_file):
     runtime = FunctionRuntime(lambda lines: make_outputs([x.upper() for x in lines]))
     monkeypatch.delattr(FunctionRuntime, "knows_placeholders")
     monkeypatch.setattr(translate, "load", lambda options: runtime)
-    text = "1\n00:00:01,000 --> 00:00:02,000\nA cat.\n"
-    (tmp_path / "in").write_text(text)
-    files = [f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"]
+    text = b"1\n00:00:01,000 --> 00:00:02,000\nA cat.\n"
 
-    translate.main([f"--export-dir={tmp_path}", f"--format={format}", *files])
+    found = translate_file(text, "--export-dir=x", f"--format={format}")
 
-    assert (tmp_path / "out").read_text() == text.replace("A cat.", "A CAT.")
+    assert found == text.replace(b"A cat.", b"A CAT.")
 
 
 def test_the_caller_answers_the_requests_of_a_document():
@@ -391,21 +364,3 @@ def test_a_long_part_that_stays_unchanged_is_written_once(part, blank):
             f"<p>SEE{blank}{blank}NOW, <b>PLEASE</b>.</p>"
         )
     assert max(map(len, requested)) < 1100
-
-
-@pytest.mark.parametrize(
-    ("text", "halves"),
-    [
-        ("abcdefghi, klm opqr stuvwxyz", ["abcdefghi,", "klm opqr stuvwxyz"]),
-        # Too far from the middle.
-        ("ab, cdef ghij klmn opqr stuv", ["ab, cdef ghij", "klmn opqr stuv"]),
-        ("abc", []),
-    ],
-)
-def test_the_end_of_a_clause_near_the_middle_halves_a_sentence(text, halves):
-    segment = types.SimpleNamespace(hidden=f"Ab. {text}")
-    sentence = types.SimpleNamespace(span=(4, 4 + len(text)), segment=segment)
-
-    found = [segment.hidden[slice(*span)] for span in split_in_half(sentence)]
-
-    assert found == halves

@@ -1,6 +1,5 @@
 """Tests of the requests that stand beside a model: samples and warm-up."""
 
-import json
 import math
 
 import numpy as np
@@ -12,33 +11,6 @@ from export.bundle import file_layout, warmup_requests
 from export.bundle.graph_inspection import read_meta_graph, served_signatures
 from export.bundle.predict_messages import make_request, serialize
 from export.bundle.sample_requests import describe_differences
-from keras_transformer import SubwordTokenizer
-
-
-@pytest.fixture(scope="module")
-def folder(export_dir):
-    return export_dir / "1" / file_layout.SAMPLES
-
-
-def read(folder, name):
-    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-
-
-def test_rest_is_asked_by_rows_and_by_columns(folder):
-    rows, columns = read(folder, "rest_row"), read(folder, "rest_columnar")
-    answered = read(folder, "rest_row.answer")["predictions"]
-    outputs = read(folder, "rest_columnar.answer")["outputs"]
-
-    assert rows["signature_name"] == "serving_default"
-    assert columns["signature_name"] == "translate_options"
-    assert rows["instances"] == columns["inputs"]["text"]
-    assert columns["inputs"]["length_penalty"] == [0.6, 0.6]
-    assert columns["inputs"]["max_extra_length"] == [8, 8]
-    # With the options of the export, it does what the default does.
-    found = [row["translation"] for row in answered]
-    assert outputs["translation"] == found
-    assert outputs["error"] == ["", ""]
-    assert all(found)
 
 
 @pytest.mark.parametrize(
@@ -100,20 +72,7 @@ def proto(run_dir):
 
 @pytest.fixture(scope="module")
 def requests(export_dir):
-    """The requests in the file."""
     return list(warmup_requests.read_warmup(export_dir / "1" / file_layout.WARMUP))
-
-
-@pytest.mark.parametrize("num_tokens", [2, 8, 39])
-def test_sentences_have_the_tokens_that_were_asked_for(proto, num_tokens):
-    library = sentencepiece.SentencePieceProcessor(model_proto=proto)
-    words = warmup_requests.choose_words(SubwordTokenizer(proto))
-
-    sentences = warmup_requests.make_sentences(words, num_tokens, 5)
-
-    lengths = [len(library.encode(sentence)) + 1 for sentence in sentences]
-    assert lengths == [num_tokens] * 5
-    assert len(set(sentences)) == 5
 
 
 def test_the_default_is_warm_for_each_batch_size(requests, proto):

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-import tensorflow as tf
 from google.protobuf import text_format
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
@@ -13,10 +12,6 @@ from export.bundle.server_config import choose_name, server_release, write_serve
 from export.bundle.warmup_requests import WARMUP_BATCH_SIZES
 from export.model.translator import DEFAULT_SIGNATURES
 
-# Contents of the text files of protos, by name: numbers are wrapped in a
-# message.
-FIELD = re.compile(r"^ *(\w+)(?: \{ value|): \"?([^\"\s]+)", re.M)
-
 
 @pytest.fixture
 def folder(tmp_path):
@@ -24,52 +19,29 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_the_server_finds_the_model(folder):
-    text = (folder / "models.config").read_text()
+def test_the_server_reads_the_files(folder):
+    files = {name: (folder / name).read_text() for name in SERVER_FILES}
+    # Numbers are wrapped in a message.
+    batching, monitoring = (
+        dict(re.findall(r"^ *(\w+)(?: \{ value|): \"?([^\"\s]+)", files[name], re.M))
+        for name in ("batching_parameters.txt", "monitoring.config")
+    )
 
-    parsed = text_format.Parse(text, ModelServerConfig())
+    parsed = text_format.Parse(files["models.config"], ModelServerConfig())
 
     (model,) = parsed.model_config_list.config
-    assert model.name == "mine"
+    assert (model.name, model.model_platform) == ("mine", "tensorflow")
     assert model.base_path == "/models/mine"
-    assert model.model_platform == "tensorflow"
-
-
-def test_batches_are_as_large_as_the_largest_that_was_warmed_up(folder):
-    text = (folder / "batching_parameters.txt").read_text()
-
-    # In the words of session_bundle_config.proto of tensorflow/serving. Nothing
-    # is compiled for a shape; to an allowed size batches are filled up.
-    assert {name: int(value) for name, value in FIELD.findall(text)} == {
-        "max_batch_size": max(WARMUP_BATCH_SIZES),
-        "batch_timeout_micros": 2000,
-        "max_enqueued_batches": 100,
-        "num_batch_threads": 2,
-    }
-
-
-def test_prometheus_finds_the_metrics(folder):
-    text = (folder / "monitoring.config").read_text()
-
-    fields = dict(FIELD.findall(text))
-    assert "prometheus_config {\n" in text
-    assert fields.keys() == {"enable", "path"}
-    assert fields["enable"] == "true"
-    assert fields["path"] in (folder / "README.md").read_text()
-
-
-def test_the_readme_names_what_is_there(folder):
-    text = (folder / "README.md").read_text()
-
-    for name in ("models.config", "monitoring.config"):
-        assert f"_file=/models/mine/{name}" in text
-    assert set(re.findall(r"[a-z_]+\.(?:config|txt)", text)) >= {*SERVER_FILES} - {
+    # Nothing is compiled for a shape; to an allowed size batches are filled up.
+    assert "allowed_batch_sizes" not in batching
+    assert int(batching["max_batch_size"]) == max(WARMUP_BATCH_SIZES)
+    assert monitoring["enable"] == "true"
+    readme = files["README.md"]
+    assert monitoring["path"] in readme
+    assert set(re.findall(r"[a-z_]+\.(?:config|txt)", readme)) > files.keys() - {
         "README.md"
     }
-    assert f"tensorflow/serving:{server_release()} " in text
-    assert f"here {tf.__version__} (`tensorflow` in `1/assets" in text
-    assert "rest_row.json\n```" in text
-    assert "rest_columnar" not in text  # It asks what is not exported.
+    assert "rest_columnar" not in readme  # It asks what is not exported.
 
 
 @pytest.mark.parametrize(

@@ -44,12 +44,6 @@ def test_the_bundle_knows_every_file(export_dir):
 
     assert bundle["files"] == expected
     assert names_in(export_dir) == {"1", *file_layout.SERVER_FILES}
-    extra = [name for name in expected if name.startswith("assets.extra/samples/")]
-    assert {name.rpartition("/")[2] for name in extra} == {
-        *("grpc.answer.txt", "grpc.pb", "grpc.txt", "rest_row.json"),
-        *("rest_columnar.answer.json", "rest_columnar.json"),
-        "rest_row.answer.json",
-    }
     named = {"variables/variables.index", "assets.extra/tf_serving_warmup_requests"}
     assert named < expected.keys()
     assert bundle["model_name"] == "reverse"

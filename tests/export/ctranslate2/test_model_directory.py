@@ -91,20 +91,6 @@ def test_a_converted_run_is_searched_as_the_savedmodel_is(tmp_path):
     assert outputs["truncated"].any()
 
 
-def test_a_decoder_with_a_recurrence_is_refused(tmp_path, refused):
-    run_dir = tmp_path / "run"
-    write_converted_run(run_dir)
-
-    line = refused(
-        export_command,
-        *(f"--run-dir={run_dir}", f"--export-dir={tmp_path / 'export'}"),
-        "--format=ctranslate2",
-    )
-
-    assert "which CTranslate2 lacks. Received: ssru" in line
-    assert not (tmp_path / "export").exists()
-
-
 def quantized_model():
     model = make_model()
     model.quantize("int8")
@@ -118,6 +104,7 @@ def quantized_model():
             lambda: CustomOutputModel(330, make_model().architecture, 40),
             "compute_logits of CustomOutputModel",
         ),
+        (lambda: make_model(decoder_mixer="ssru"), "CTranslate2 lacks. .*: ssru"),
         (quantized_model, "saved_model for a model that `quant"),
         (lambda: make_model(activation="tanh"), r"be one of .*, swish .* Rec.*: tanh$"),
     ],
@@ -216,16 +203,13 @@ def test_int8_is_smaller_and_near(run_dir, tmp_path):
     assert all(outputs["translation"])
 
 
-def test_commands_write_and_read_it(run_dir, tmp_path, capsys):
+def test_commands_write_and_read_it(run_dir, translate_file, tmp_path, capsys):
     arguments = [f"--run-dir={run_dir}", f"--export-dir={tmp_path / 'export'}"]
     int8 = ["--format=ctranslate2", "--precision=int8", "--beam-size=2"]
-    (tmp_path / "in").write_text("\n".join(SENTENCES) + "\n")
     there = [arguments[1], "--batch-tokens=40"]
 
     export_command.main([*arguments, *int8, "--max-extra-length=3"])
-    files = [f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"]
-    translate.main([*there, *files])
-    text = (tmp_path / "out").read_text()
+    text = translate_file("\n".join(SENTENCES).encode(), *there)
     capsys.readouterr()
     files = [f"--source={tmp_path / 'in'}", f"--reference={tmp_path / 'out'}"]
     evaluate.main([*there, *files, "--json"])
@@ -233,7 +217,7 @@ def test_commands_write_and_read_it(run_dir, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["chrf"]["score"] == 100
     outputs = load_export(tmp_path / "export").translate_batch(SENTENCES)
     expected = [b" ".join(line.splitlines()) for line in outputs["translation"]]
-    assert text.encode().split(b"\n") == [*expected, b""]
+    assert text.split(b"\n") == [*expected, b""]
     settings = json.loads((tmp_path / "export/1/search.json").read_text())
     assert (settings["beam_size"], settings["max_extra_length"]) == (2, 3)
 

@@ -23,14 +23,15 @@ from litert_translator.graphs import Model
 from litert_translator.search import search
 from tests.helpers.ctranslate2_models import MODELS, make_model
 from tests.helpers.example_sentences import NASTY, SENTENCES
-from tests.helpers.numpy_scores import pad, penalty, target_log_probabilities
+from tests.helpers.numpy_scores import pad, target_log_probabilities
+from tests.helpers.reference_searches import penalty
 from tests.helpers.signature_requests import (
     REQUESTS,
     assert_same,
     constrained_inputs,
     options_inputs,
 )
-from translate import __main__ as translate, evaluate
+from translate import evaluate
 from translate.loading import load_export
 from translate.runtime.litert import LiteRTRuntime
 
@@ -245,22 +246,17 @@ def test_int8_is_smaller_and_near_and_batch_mates_change_nothing(
     assert step.read_bytes().count(table) == 1
 
 
-def test_commands_write_read_and_check_it(run_dir, tmp_path, capsys):
+def test_commands_write_read_and_check_it(run_dir, translate_file, tmp_path, capsys):
     there = f"--export-dir={tmp_path / 'export'}"
     (tmp_path / "in").write_text("\n".join(SENTENCES) + "\n")
-    (tmp_path / "in.html").write_text("<p>Two <b>cats</b> sleep.</p>")
+    content = (tmp_path / "in").read_bytes()
 
     export_command.main(
         [there, f"--run-dir={run_dir}", "--format=litert", "--beam-size=2"]
         + [f"--samples={tmp_path / 'in'}", "--max-extra-length=3"]
     )
-    translate.main(
-        [there, f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"]
-    )
-    translate.main(
-        [there, f"--input={tmp_path / 'in.html'}", "--format=html"]
-        + [f"--output={tmp_path / 'out.html'}"]
-    )
+    html = translate_file(b"<p>Two <b>cats</b> sleep.</p>", there, "--format=html")
+    written = translate_file(content, there)
     capsys.readouterr()
     evaluate.main(
         [there, f"--source={tmp_path / 'in'}", "--json", "--record"]
@@ -279,9 +275,8 @@ def test_commands_write_read_and_check_it(run_dir, tmp_path, capsys):
     texts = [text.decode() for text in outputs["translation"]]
     assert [each["translation"] for each in samples] == texts[:5]
     lines = [" ".join(text.splitlines()) for text in texts]
-    assert (tmp_path / "out").read_text().splitlines() == lines
-    html = (tmp_path / "out.html").read_text()
-    assert html.count("<b>") == html.count("</b>") == 1
+    assert written.decode().splitlines() == lines
+    assert html.count(b"<b>") == html.count(b"</b>") == 1
 
 
 def test_the_service_answers_as_with_the_savedmodel(folder, export_dir):

@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import http.server
-import io
 import json
 import random
 import subprocess
@@ -22,6 +21,7 @@ from tests.helpers import chromium, service_client
 from tests.helpers.allowed_skips import PEER_REASON
 from tests.helpers.ctranslate2_models import MODELS, make_model
 from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.hugging_face_models import train_spm
 
 TRAINED, GREEDY = "of the run", "greedy"
 CHANGES = {
@@ -43,8 +43,6 @@ OPTIONS = [
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """A handler that logs nothing."""
-
     def log_message(self, *args):
         pass
 
@@ -192,8 +190,6 @@ def test_refuses_in_one_line(refused, tmp_path):
     assert f"--page-dir must be a new folder. Received: {tmp_path}" in line
 
 
-# The tokenizer of the page.
-
 SYMBOLS = ["<b>", "</b>", "⟦1⟧", "▁of▁", "ca", "cat"]
 ODD = [
     "ÀÉÎõü ﬁancé Ⅳ ①②③ ｆｕｌｌ　ｗｉｄｔｈ",
@@ -222,18 +218,11 @@ TOKENIZERS = {
 
 def learn(options, unused):
     """Returns a SentencePiece model; pieces may be marked as unused."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([*SENTENCES * 9, *ODD * 3]),
-        model_writer=model,
-        vocab_size=380 if options.get("byte_fallback") else 110,
-        character_coverage=0.98,
-        hard_vocab_limit=False,
-        minloglevel=2,
-        **{"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": 3, **options},
-    )
-    proto = sentencepiece_model_pb2.ModelProto()
-    proto.ParseFromString(model.getvalue())
+    size = 380 if options.get("byte_fallback") else 110
+    ids = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": 3}
+    lines = [*SENTENCES * 3, *ODD]
+    trained = train_spm(lines, size, character_coverage=0.98, **ids, **options)
+    proto = sentencepiece_model_pb2.ModelProto.FromString(trained)
     if unused:
         for piece in proto.pieces[4::3]:
             if piece.type == piece.NORMAL:
@@ -294,15 +283,3 @@ def test_encodes_and_decodes_as_the_library(sources, name):
 
     assert found[0] == ids[: len(texts)]
     assert found[1] == library.decode(ids)
-
-
-@pytest.mark.peers("chromium")
-def test_refuses_another_type_of_model(sources):
-    proto = learn({"model_type": "char"}, unused=False)
-    message = sources.evaluate(
-        f"""import("./sentencepiece.js").then(({{ SentencePiece }}) =>
-            new SentencePiece(new Uint8Array({list(proto)}))).catch(String)"""
-    )
-    assert message == (
-        "Error: A tokenizer must be a byte-pair encoding or a unigram model."
-    )

@@ -13,8 +13,7 @@ from keras_transformer.search.tensorflow.graph_transformer import (
     GraphTransformer,
     search_in_graph,
 )
-from tests.helpers.graph_search_adapter import StepModel
-from tests.helpers.graph_searches import run_search, table_step
+from tests.helpers.graph_searches import StepModel, run_search, table_step
 from tests.helpers.graph_vs_portable_search import make_model, random_batch
 from tests.helpers.reference_searches import (
     BEGIN,

@@ -16,7 +16,8 @@ from export.model.translator import Translator
 from keras_transformer.tokenizer import read_protos
 from tests.helpers.ctranslate2_models import make_model
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.numpy_scores import encode, penalty, target_log_probabilities
+from tests.helpers.numpy_scores import encode, target_log_probabilities
+from tests.helpers.reference_searches import penalty
 
 SETTINGS = SearchSettings(3, max_extra_length=8, no_repeat_ngram=2)
 NAMES = ("serving_default", "translate_ids", "score", "align")
@@ -75,18 +76,6 @@ def test_the_search_scores_by_the_mean(run_dirs, ensemble, tokenizer):
     expected = np.log(np.mean(np.exp(each), axis=0)).sum(axis=1)
     expected /= penalty((targets > 0).sum(axis=1), SETTINGS.length_penalty)
     np.testing.assert_allclose(found["score"], expected, atol=1e-3)
-
-
-def test_a_model_with_itself_translates_as_alone(run_dir):
-    one, twice = (
-        load_run(run_dirs, SETTINGS, signatures=NAMES[:1]).translate(TEXTS)
-        for run_dirs in (run_dir, [run_dir, run_dir])
-    )
-
-    assert one["translation"].numpy().tolist() == (
-        twice["translation"].numpy().tolist()
-    )
-    np.testing.assert_allclose(one["score"], twice["score"], atol=1e-5)
 
 
 @pytest.mark.slow

@@ -7,14 +7,10 @@ from export.bundle.model_loading import load_run, read_run
 from export.model.forced_decoding import ForcedDecoder
 from export.model.search import SearchSettings
 from export.model.tokenized_model import TextModel
+from tests.helpers.arrays import softmax
 from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.numpy_scores import (
-    encode,
-    pieces_of,
-    split_heads,
-    target_log_probabilities,
-)
+from tests.helpers.numpy_scores import encode, pieces_of, target_log_probabilities
 from tests.helpers.signature_requests import (
     ask,
     hypotheses_of_beam,
@@ -41,17 +37,14 @@ def ids(tokenizer):
 
 def weights_of(attention, query, value, mask):
     """Returns where `query` looks, from the kernels (equation 1)."""
-    queries, keys = (
-        split_heads(np.array(x) @ np.array(dense.kernel), attention.num_heads)
-        for x, dense in (
-            (query, attention.query_projection),
-            (value, attention.key_projection),
-        )
-    )
-    logits = queries @ keys.swapaxes(2, 3) / np.sqrt(attention.key_dim)
-    logits = np.where(mask, logits, -np.inf)
-    weights = np.exp(logits - logits.max(axis=3, keepdims=True))
-    return weights / weights.sum(axis=3, keepdims=True)
+
+    def project(x, dense):
+        x = np.array(x) @ np.array(dense.kernel)
+        return x.reshape(*x.shape[:2], attention.num_heads, -1).swapaxes(1, 2)
+
+    keys = project(value, attention.key_projection).swapaxes(2, 3)
+    logits = project(query, attention.query_projection) @ keys
+    return softmax(np.where(mask, logits / np.sqrt(attention.key_dim), -np.inf))
 
 
 def look(model, source_ids, target_ids):

@@ -12,7 +12,6 @@ from export.model import forced_decoding
 from export.model.request_splitting import in_chunks
 from export.model.search import SearchSettings
 from export.model.translator import INPUTS
-from tests.helpers.batching_session import ServerError
 from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.signature_requests import (
     REQUESTS,
@@ -122,41 +121,3 @@ def test_a_request_gets_no_more_length_than_the_export_has(servable):
         expected = servable.predict(name, make(texts, extra=8))
         assert_same(expected, found, atol=0)
         assert found["truncated"].any()
-
-
-OPTIONS = strategies.tuples(
-    strategies.one_of(
-        strategies.sampled_from(TEXTS),
-        strategies.binary(max_size=20),
-        strategies.just(b"word " * 20_000),
-    ),
-    strategies.floats(width=32),
-    strategies.integers(-(2**31), 2**31 - 1) | strategies.integers(-2, 9),
-    strategies.one_of(
-        strategies.sampled_from([b"", b"Two", b"\0", *NASTY]),
-        strategies.binary(max_size=20),
-    ),
-)
-
-
-def test_no_row_fails_its_mates(servable):
-    good = (TEXTS[0], 0.6, 8, b"")
-    alone = servable.predict("translate_options", options_inputs(TEXTS[:1]))
-    (alone,) = to_rows(alone)
-
-    @hypothesis.settings(
-        max_examples=15, derandomize=True, deadline=None, database=None
-    )
-    @hypothesis.given(bad=strategies.lists(OPTIONS, min_size=1, max_size=5))
-    def check(bad):
-        texts, alpha, extra, prefixes = zip(*bad, good, strict=True)
-        try:
-            outputs = servable.predict(
-                "translate_options",
-                options_inputs(list(texts), alpha, extra, list(prefixes)),
-            )
-        except ServerError as error:
-            raise AssertionError(f"{bad}: {error}") from error
-        assert not differences(to_rows(outputs)[-1], alone)
-
-    check()

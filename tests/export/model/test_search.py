@@ -13,7 +13,8 @@ from keras_transformer.search.search_result import Hypotheses
 from keras_transformer.search.transformer_search import search_by_layers
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.numpy_sampling import draw
-from tests.helpers.numpy_scores import encode, penalty, target_log_probabilities
+from tests.helpers.numpy_scores import encode, target_log_probabilities
+from tests.helpers.reference_searches import penalty
 from tests.helpers.signature_requests import (
     ALPHA,
     EXTRA,
@@ -112,6 +113,7 @@ ERRORS = {
             ({"alpha": -np.inf, "extra": -1}, b"Received: -inf"),
             ({"extra": -1}, b"between 0 and 1000. Received: -1"),
             ({"extra": 1001}, b"Received: 1001"),
+            ({"extra": 2**31 - 1, "prefixes": [b"\0\xff"]}, b"Received: 2147483647"),
             # Cut, but of what is not translated that is not told.
             ({"alpha": np.nan, "prefixes": [LONG]}, b"Received: nan"),
         ],
@@ -160,9 +162,6 @@ def test_a_bad_row_has_its_error_and_the_others_none(servable, signature):
         assert row["score"] == 0
         assert not row["truncated"]
         assert not row.get("suspicious", False)
-
-
-# Suspicious translations, and the outputs that report them.
 
 
 @pytest.mark.parametrize(

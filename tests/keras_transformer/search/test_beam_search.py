@@ -11,8 +11,7 @@ import tensorflow as tf
 
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
-from tests.helpers.graph_search_adapter import graph_beam_search
-from tests.helpers.graph_searches import run_search, table_step
+from tests.helpers.graph_searches import graph_beam_search, run_search, table_step
 from tests.helpers.python_subprocess import on_other_backends, run_python
 from tests.helpers.reference_searches import check_equal, random_tables, search_modes
 
@@ -23,9 +22,6 @@ WAYS, EXPECTED = (search_modes(fixed_search), search_modes(graph_beam_search))
 
 def as_arrays(hypotheses):
     return tf.nest.map_structure(np.asarray, hypotheses)
-
-
-# A model on `keras.ops` whose next token depends on all before.
 
 
 def sentences_of_all_kinds(count=24):
@@ -54,10 +50,6 @@ def test_xla_compiles_it(arrays, way):
     compiled = tf.function(WAYS[way], autograph=False, jit_compile=True)
 
     check_equal(*map(as_arrays, (compiled(arrays), EXPECTED[way](arrays))))
-
-
-def test_runs_without_a_graph(arrays):
-    check_equal(*(as_arrays(way["beams"](arrays)) for way in (WAYS, EXPECTED)))
 
 
 # The program of a user without TensorFlow, whose import fails.

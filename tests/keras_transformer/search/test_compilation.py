@@ -1,6 +1,5 @@
 """Tests of `keras_transformer.search.compilation` and of the options of searches."""
 
-import dataclasses
 import types
 
 import numpy as np
@@ -35,12 +34,3 @@ def test_a_penalty_of_the_batch_may_follow_one_of_each_sentence():
             max_length=None,
         )
         np.testing.assert_array_equal(found, penalty)
-
-
-def test_what_is_not_given_follows_what_is():
-    options = dataclasses.replace(SearchOptions(), beam_size=3, bos_id=7)
-
-    assert options.num_returned == 3
-    assert options.never_chosen == (0, 7)
-    assert SearchOptions(3, 0.6, 2, ()).num_returned == 2
-    assert SearchOptions(3, 0.6, 2, ()).never_chosen == ()

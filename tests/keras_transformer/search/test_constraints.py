@@ -7,16 +7,10 @@ import functools
 
 import hypothesis
 import numpy as np
-import pytest
-import tensorflow as tf
 from hypothesis import strategies as st
 
-from keras_transformer.search import beam_search as readable, constraints
 from keras_transformer.search.beam_search import beam_search
-from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.tensorflow import search_loop
-from tests.helpers.graph_search_adapter import graph_beam_search
-from tests.helpers.graph_searches import table_step
+from tests.helpers.graph_searches import graph_beam_search, run_search
 from tests.helpers.reference_searches import (
     END,
     alphas,
@@ -29,48 +23,23 @@ from tests.helpers.reference_searches import (
 )
 
 LENGTH, VOCABULARY_SIZE = 9, 6
-ROWS = tf.TensorSpec([None], tf.int32)
-fixed_search = functools.partial(beam_search, max_length=LENGTH)
-SEARCHES = [fixed_search, graph_beam_search]
+SEARCHES = [functools.partial(beam_search, max_length=LENGTH), graph_beam_search]
 
 
-@functools.cache
-def traced_search(search, beam_size, num_hypotheses):
-    """One graph for all tables, limits, prefixes and rules."""
-    shape = [None, LENGTH, VOCABULARY_SIZE, VOCABULARY_SIZE]
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec(shape),
-            tf.TensorSpec([None]),
-            ROWS,
-            tf.TensorSpec([None, None], tf.int32),
-            ROWS,
-            ROWS,
-        ],
-        autograph=False,
-    )
-    def run(tables, alphas, limits, prefix_ids, sizes, least):
-        options = SearchOptions(
-            beam_size, alphas, num_hypotheses, no_repeat_ngram=sizes, min_length=least
-        )
-        step, state = table_step(tables, beam_size)
-        return search(step, state, options, limits, prefix_ids)
-
-    return run
-
-
-def run_search(search, beam_size, tables, sentences, num_hypotheses=None):
+def find(search, beam_size, tables, sentences, num_hypotheses=None):
     length_penalties, limits, prefixes, sizes, least = zip(*sentences, strict=True)
-    found = traced_search(search, beam_size, num_hypotheses)(
+    found, _ = run_search(
         tables,
-        np.float32(length_penalties),
-        np.int32(limits),
-        tf.ragged.constant(prefixes, tf.int32, 1).to_tensor(),
-        np.int32(sizes),
-        np.int32(least),
+        beam_size,
+        length_penalties,
+        limits,
+        prefixes,
+        {"no_repeat_ngram": sizes, "min_length": least},
+        num_hypotheses=num_hypotheses,
+        search=search,
+        known_sizes=(beam_size, VOCABULARY_SIZE),
     )
-    return tf.nest.map_structure(lambda x: x.numpy(), found)
+    return found
 
 
 def make_sentence(alpha, limit, prefix, size, least):
@@ -130,7 +99,7 @@ def test_both_searches_find_what_plain_python_finds():
         hypothesis.assume(min(gaps) > 1e-4)
 
         answers = [
-            run_search(search, beam_size, tables, sentences, num_hypotheses)
+            find(search, beam_size, tables, sentences, num_hypotheses)
             for search in SEARCHES
         ]
 
@@ -148,7 +117,7 @@ def test_both_searches_find_what_plain_python_finds():
             for ids, (_, wanted) in zip(found.ids[place], best, strict=False):
                 assert tuple(ids[: own_length(ids)]) == wanted
         free = [(*sentence[:3], 0, 0) for sentence in sentences]
-        before = run_search(fixed_search, beam_size, tables, free, num_hypotheses)
+        before = find(SEARCHES[0], beam_size, tables, free, num_hypotheses)
         changed.append((before.ids != found.ids).any())
 
     check()
@@ -161,39 +130,9 @@ def test_what_is_forced_is_not_closed():
     sentences = [(0.0, 9, [2, 2, 2, 2], 2, 0), (0.0, 3, [], 0, 9)]
 
     for search in SEARCHES:
-        found = run_search(search, 1, tables, sentences)
+        found = find(search, 1, tables, sentences)
 
         assert found.ids[0, 0, :4].tolist() == [2] * 4
         # The limit ends it, although the model prefers to continue.
         assert found.lengths[1] == 3
         assert found.truncated[1]
-
-
-def count_nodes(search, **rules):
-    """Returns the nodes of a search's graph, those of its loops included."""
-
-    @tf.function(
-        input_signature=[tf.TensorSpec([None, LENGTH, 7, 7]), ROWS], autograph=False
-    )
-    def run(tables, limits):
-        step, state = table_step(tables, 4)
-        return search(step, state, SearchOptions(4, **rules), limits)
-
-    graph = run.get_concrete_function().graph.as_graph_def()
-    loops = sum(len(f.node_def) for f in graph.library.function)
-    return len(graph.node) + loops
-
-
-@pytest.mark.parametrize("search", SEARCHES, ids=["readable", "graph"])
-def test_what_is_off_has_no_node(search, monkeypatch):
-    with_both = count_nodes(search, no_repeat_ngram=2, min_length=2)
-    with_one = count_nodes(search, min_length=2)
-    off = count_nodes(search, no_repeat_ngram=0, min_length=0)
-
-    def broken(*_):
-        raise AssertionError
-
-    for module in (readable, search_loop):
-        monkeypatch.setattr(module, "constraint_tensors", lambda *_: {})
-    monkeypatch.setattr(constraints, "find_repeats", broken)
-    assert count_nodes(search) == off < with_one < with_both

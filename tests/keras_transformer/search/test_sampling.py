@@ -23,17 +23,8 @@ from keras_transformer.search.sampling import (
     uniform_numbers,
     with_one_beam,
 )
-from keras_transformer.search.tensorflow.graph_transformer import sample_in_graph
 from keras_transformer.search.tensorflow.search_loop import run_search_loop
-from tests.helpers.graph_search_adapter import StepModel
-from tests.helpers.graph_searches import table_step
-from tests.helpers.graph_vs_portable_search import (
-    INPUT_SPECS,
-    check_same,
-    make_model,
-    random_batch,
-    randomize,
-)
+from tests.helpers.graph_searches import StepModel, table_step
 from tests.helpers.numpy_sampling import draw, weights_of
 from tests.helpers.reference_searches import (
     BEGIN,
@@ -199,9 +190,6 @@ def test_the_likeliest_are_those_of_a_sort(seed, size, spread, cuts):
             np.testing.assert_array_equal(kept[weights > 0], row[weights > 0])
 
 
-# Counted over many seeds, draws have their probabilities.
-
-
 def count_draws(logits, sampling_of, count=20_000):
     """Returns how often each token is drawn by seeds that follow each other."""
     row_seeds = np.arange(count, dtype="int32")
@@ -274,37 +262,3 @@ def test_tokens_as_likely_as_the_last_are_kept():
         )
 
         np.testing.assert_array_equal(counts > 0, [0, 1, 1, 0, 1, 0])
-
-
-def test_what_a_row_gets_depends_on_its_seed_and_source_alone():
-    model = make_model(33, num_layers=2)
-    randomize(model, seed=3)
-    batch = random_batch(model, seed=8, limit=30, sentences=(7, 7))
-    row_seeds = np.arange(7, dtype="int32")
-
-    @tf.function(input_signature=[*INPUT_SPECS, INTS], autograph=False)
-    def traced(source_ids, max_lengths, length_penalty, prefix_ids, seeds):
-        return sample_in_graph(
-            model,
-            source_ids,
-            max_lengths,
-            Sampling(seeds),
-            SearchOptions(4, length_penalty),
-            prefix_ids,
-        )
-
-    def run(rows, more=0):
-        part = batch.take(rows)
-        padded = np.pad(part.source_ids, [[0, 0], [0, more]])
-        found = traced(padded, *part[1:], row_seeds[rows])
-        return tf.nest.map_structure(np.asarray, found)
-
-    together = run(np.arange(7))
-
-    for rows in ([3], [6, 0, 2], [5, 4, 3, 2, 1]):
-        found = run(np.array(rows), more=2)
-        expected = type(together)(*[x[rows] for x in together])
-        check_same(found, expected, atol=1e-5)
-    # And another seed gets something else.
-    row_seeds += 7
-    assert (run(np.arange(7)).lengths != together.lengths).any()

@@ -10,8 +10,7 @@ import tensorflow as tf
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tree_constraint import TAG, TreeConstraint
-from tests.helpers.graph_search_adapter import graph_beam_search
-from tests.helpers.graph_searches import table_step
+from tests.helpers.graph_searches import graph_beam_search, table_step
 from tests.helpers.reference_searches import (
     END,
     log_softmax,

@@ -56,18 +56,6 @@ def test_shards_hold_each_line_once(shards, text, end, mark, packed, shard_lines
         assert lines[shard.first - 1 :][: shard.lines] == part
 
 
-def test_inputs_are_ordered_and_named(shards, tmp_path):
-    for name in ("b.en.gz", "a.en", "a.de", "c.en"):
-        (tmp_path / name).write_bytes(b"x\n")
-
-    found = shards.find_inputs(f"{tmp_path}/*.en*")
-
-    assert list(found) == ["a.en", "b.en", "c.en"]
-    assert found["b.en"] == f"{tmp_path}/b.en.gz"
-    plan, _ = shards.split_into_shards(found["b.en"], "b.en", 3)
-    assert [shard.name for shard in plan] == ["b.en-00000-of-00001"]
-
-
 def test_refuses_no_input_and_two_of_a_name(shards, tmp_path):
     with pytest.raises(UserError, match="no such file: .*none"):
         shards.find_inputs(f"{tmp_path}/none*")
@@ -103,16 +91,6 @@ def test_a_file_is_there_when_it_is_whole(shards, tmp_path):
         file.write(b"whole")
     assert [path] == list(path.parent.iterdir())
     assert path.read_bytes() == b"whole"
-
-
-def test_only_what_was_left_is_removed(shards, tmp_path):
-    for name in ("a.gz", "a.gz.0a.part", "partial"):
-        (tmp_path / name).touch()
-
-    shards.remove_temporary_files(str(tmp_path))
-
-    assert {path.name for path in tmp_path.iterdir()} == {"a.gz", "partial"}
-    assert shards.list_finished(str(tmp_path)) == {"a"}
 
 
 def test_a_folder_is_of_one_plan(shards, tmp_path):

@@ -15,7 +15,6 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from command_line.errors import UserError
-from tests.helpers.batching_session import ServerError
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_model_server import (
     ProxyCheck,
@@ -24,6 +23,7 @@ from tests.helpers.fake_model_server import (
     serve_rest,
 )
 from tests.helpers.fake_models import translate_lines
+from tests.helpers.fake_servable import ServerError
 from tests.helpers.python_subprocess import run_python
 from tests.helpers.signature_requests import ask
 from translate import __main__ as translate
@@ -100,18 +100,16 @@ def translations(outputs):
 
 
 @PROTOCOLS
-def test_translates_as_the_export_does(protocol, servable, tmp_path):
+def test_translates_as_the_export_does(protocol, servable, translate_file):
     lines = [*(s.encode() for s in SENTENCES), b"", b"\xff no UTF-8", b"a\0b"]
     expected = servable.predict("serving_default", ask(lines))["translation"]
-    (tmp_path / "in").write_bytes(b"\n".join(lines) + b"\n")
-    files = [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
 
     with SERVE[protocol](servable) as address:
         server = [f"--server={address}", f"--protocol={protocol}"]
-        translate.main([*server, *files, "--batch-tokens=20"])
+        found = translate_file(b"\n".join(lines), *server, "--batch-tokens=20")
 
     expected = [b" ".join(text.splitlines()) for text in expected]
-    assert (tmp_path / "out").read_bytes() == b"\n".join([*expected, b""])
+    assert found == b"\n".join([*expected, b""])
 
 
 def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
@@ -120,7 +118,7 @@ def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
     lines = [b"Two cats."] * 100
     alone = servable.predict("serving_default", ask(lines[:1]))
     (expected,) = alone["translation"]
-    batching = servable.with_batching(max_batch_size=int(limit))
+    batching = servable.with_max_batch_size(int(limit))
 
     with serve_grpc(batching) as address:
         found = translate_lines(connect("grpc", address), lines, 1024)
@@ -245,21 +243,21 @@ def test_another_model_is_refused_in_one_line(
 
 
 @PROTOCOLS
-def test_tls_a_token_and_a_prefix(protocol, refused, tmp_path, monkeypatch):
+def test_tls_a_token_and_a_prefix(
+    protocol, translate_file, refused, tmp_path, monkeypatch
+):
     monkeypatch.setattr(client, "PAUSES", ())
     certificate = make_certificate(tmp_path)
     gate = ProxyCheck("/mt/en", "s3cret~", certificate)
     (tmp_path / "token").write_text("s3cret~\n")
-    (tmp_path / "in").write_text("a\n")
-    options = [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
-    options += [f"--protocol={protocol}", f"--token-file={tmp_path / 'token'}"]
+    options = [f"--protocol={protocol}", f"--token-file={tmp_path / 'token'}"]
     trust = f"--ca-certificate={certificate}"
 
     with SERVE[protocol](Capitals(), 0, gate) as address:
         server = f"--server=https://{address}/mt/en/"
-        translate.main([server, trust, *options])
-        assert (tmp_path / "out").read_text() == "A\n"
+        assert translate_file(b"a\n", server, trust, *options) == b"A\n"
 
+        options.append(f"--input={tmp_path / 'in'}")
         line = refused(translate, server[:-3], trust, *options)
         assert {"grpc": "UNIMPLEMENTED", "rest": "400"}[protocol] in line
         (tmp_path / "token").write_text("another-s3cret~")
@@ -351,10 +349,3 @@ def test_the_connection_is_that_of_the_url(server, host, port, prefix):
         port or kind.default_port
     )
     assert address.prefix == prefix
-
-
-def test_a_file_without_certificates_is_refused(tmp_path):
-    path = tmp_path / "ca.pem"
-    path.write_text("")
-    with pytest.raises(UserError, match="must be PEM.*no certificate"):
-        read_address("https://a.org", path)

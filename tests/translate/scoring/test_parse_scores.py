@@ -63,18 +63,14 @@ def test_scores_every_sentence_and_counts_repairs(trees, capsys):
     assert "94.12  labelled brackets" in text
 
 
-def test_writes_whole_trees(tmp_path, capsys):
-    lines = [*OUTPUTS, "", "unknown (words"]
-    (tmp_path / "in").write_text("\n".join(lines) + "\n")
-    arguments = ["--export-dir=x", "--input", str(tmp_path / "in")]
-    arguments += ["--output", str(tmp_path / "out")]
+def test_writes_whole_trees(translate_file, capsys):
+    content = "\n".join([*OUTPUTS, "", "unknown (words"]).encode()
 
-    translate.main([*arguments, "--trees"])
+    parsed = translate_file(content, "--export-dir=x", "--trees")
     captured = capsys.readouterr()
-    parsed = (tmp_path / "out").read_text().splitlines()
-    translate.main(arguments)
+    written = translate_file(content, "--export-dir=x")
 
-    assert parsed == [
+    assert parsed.decode().splitlines() == [
         "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))",
         "(TOP (S (NP (NNS Dogs)) (VP (VBP eat) (NN food))))",
         "(TOP (FRAG (NP (CD One)) (-LRB- -LRB-) (XX <two>) (XX -RRB-)))",
@@ -83,8 +79,7 @@ def test_writes_whole_trees(tmp_path, capsys):
     ]
     assert "2 of 5 parses malformed and repaired" in captured.err
     # Without the option, what the model wrote.
-    written = (tmp_path / "out").read_text().splitlines()
-    assert written == [*OUTPUTS.values(), "", ""]
+    assert written.decode().splitlines() == [*OUTPUTS.values(), "", ""]
 
 
 def test_draws_parses_beside_the_treebank(trees, tmp_path):

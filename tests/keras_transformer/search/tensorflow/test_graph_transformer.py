@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
-from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID
-from tests.helpers.executed_nodes import NodeCounter
+from keras_transformer.special_ids import BOS_ID, PADDING_ID
 from tests.helpers.graph_vs_portable_search import (
     FIRST_WORD,
-    INPUT_SPECS,
     Batch,
     check_same,
     make_model,
@@ -171,20 +169,6 @@ def test_what_is_forced_scores_the_same_in_all_dtypes(dtype, rtol):
     assert found.scores.dtype == "float32"
 
 
-def test_the_output_kernel_is_the_matrix_transposed():
-    model = make_model(33)
-    batch = random_batch(model, seed=5, limit=4)
-    source_ids, max_lengths, *_ = batch
-    kernel = tf.transpose(tf.convert_to_tensor(model.embedding.embeddings))
-
-    found = search_in_graph(
-        model, source_ids, max_lengths, SearchOptions(2), output_kernel=kernel
-    )
-
-    expected = search_in_graph(model, source_ids, max_lengths, SearchOptions(2))
-    check_same(found, expected, atol=0)
-
-
 @pytest.mark.parametrize("padding_id", [0, 2])
 def test_the_ids_are_padded_to_the_given_length(padding_id):
     model = make_model(33)
@@ -197,9 +181,6 @@ def test_the_ids_are_padded_to_the_given_length(padding_id):
     shorter = search_in_graph(model, source_ids, limits, options)
     np.testing.assert_array_equal(found.ids[:, :, :3], shorter.ids)
     assert np.all(found.ids[:, :, 3:] == padding_id)
-
-
-# No sentence attends to another, or to padding.
 
 
 def test_neither_batch_mates_nor_order_nor_padding_change_a_translation():
@@ -263,9 +244,6 @@ def test_a_batch_of_known_size_may_shrink():
     check_same(found, fast(name, batch, 4, 2), atol=1e-5)
 
 
-# Caches are written in place, and belong to one call.
-
-
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_no_call_leaves_anything_to_another(beam_size):
     name = "post, sine"
@@ -285,63 +263,3 @@ def test_no_call_leaves_anything_to_another(beam_size):
 
     for index, found in enumerate(together):
         check_same(found, alone[index % 6], atol=1e-5)
-
-
-def test_each_weight_is_read_in_each_call():
-    name = "pre, learned"
-    model = model_of(name)
-    randomize(model, seed=4)
-    # As many tokens as there are positions, none of them chosen.
-    batch = random_batch(model, seed=2, limit=4, longest=20, sentences=(4, 4))
-    words = np.random.default_rng(0).integers(FIRST_WORD, 32, (4, 19))
-    batch = batch._replace(
-        max_lengths=np.full(4, 20, "int32"), prefix_ids=words.astype("int32")
-    )
-    before = fast(name, batch, 1, 1).scores.numpy()
-
-    for weight in model.weights:
-        old = weight.numpy()
-        shift = np.random.default_rng(1).normal(size=old.shape)
-        weight.assign(old + 0.1 * shift)
-        changed = fast(name, batch, 1, 1).scores.numpy()
-        assert np.all(np.abs(changed - before) > 1e-4), weight.path
-        weight.assign(old)
-
-    np.testing.assert_array_equal(fast(name, batch, 1, 1).scores, before)
-
-
-# The cost of a step, as a number that does not depend on the machine.
-
-NODES = {(2, 4): 435, (2, 1): 423, (4, 4): 598, (4, 1): 590}
-
-
-@pytest.mark.parametrize("num_layers", [2, 4])
-@pytest.mark.parametrize("beam_size", [4, 1])
-def test_a_step_executes_few_nodes(num_layers, beam_size):
-    model = make_model(33, num_layers=num_layers)
-    kernel = tf.Variable(tf.transpose(model.embedding.embeddings))
-    counts = [tf.TensorSpec([], tf.int32)] if beam_size > 1 else []
-
-    @tf.function(input_signature=[*INPUT_SPECS, *counts], autograph=False)
-    def search(source_ids, max_lengths, alpha, prefix_ids, beam_size=1):
-        # No end but at the limit.
-        options = SearchOptions(beam_size, alpha, 1, (PADDING_ID, EOS_ID, BOS_ID))
-        return search_in_graph(
-            model, source_ids, max_lengths, options, prefix_ids, kernel
-        )
-
-    counter = NodeCounter(
-        search.get_concrete_function(), [*[w.value for w in model.weights], kernel]
-    )
-    counts = [np.int32(beam_size)] if beam_size > 1 else []
-    numbers = {}
-    for limit in (20, 20, 28):  # The first run of all prepares the graph.
-        batch = random_batch(model, seed=0, sentences=(1, 1))
-        batch = batch._replace(
-            max_lengths=np.int32([limit]), prefix_ids=np.zeros((1, 0), "int32")
-        )
-        numbers[limit], (_, _, lengths, _) = counter.run(*batch, *counts)
-        assert lengths == limit
-
-    per_step = (numbers[28] - numbers[20]) / 8
-    assert per_step <= 1.05 * NODES[num_layers, beam_size]
