@@ -556,8 +556,8 @@ def check_is_fused_as_it_is_not():
     mask[0, 0, 2] = False  # The mean of all values.
 
     for allowed in (mask, None):
-        fused = kt.attention.fused_attention(query, key, value, allowed)
-        expected, _ = kt.attention.scaled_dot_product_attention(
+        fused = kt.layers.attention.fused_attention(query, key, value, allowed)
+        expected, _ = kt.layers.attention.scaled_dot_product_attention(
             query, key, value, allowed
         )
 
@@ -566,7 +566,7 @@ def check_is_fused_as_it_is_not():
         )
     x = ops.convert_to_tensor(RANDOM.normal(size=(1, 2, 3, 8)), "float64")
     if keras.backend.standardize_dtype(x.dtype) == "float64":  # Not on JAX.
-        found = kt.attention.fused_attention(x, x, x)
+        found = kt.layers.attention.fused_attention(x, x, x)
         assert keras.backend.standardize_dtype(found.dtype) == "float64"
 
 
