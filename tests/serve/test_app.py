@@ -10,6 +10,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from command_line.errors import UserError
+from serve import threads, translation_service
 from serve.app import add_health
 from serve.options import HttpOptions
 from tests.helpers import service_client, word_documents
@@ -450,3 +451,27 @@ def test_a_process_whose_worker_has_ended_is_not_alive():
 
     with pytest.raises(HTTPException, match="503: a worker has ended"):
         asyncio.run(livez())
+
+
+@pytest.mark.parametrize("hung", ["model", "splitter"])
+def test_a_process_with_a_hung_thread_is_not_alive(monkeypatch, hung):
+    reversing = ReversingModel()
+    reversing.gate.clear()
+    if hung == "splitter":
+        monkeypatch.setattr(
+            translation_service, "split_texts", lambda *_: reversing("")
+        )
+    with service_client.serve_function(reversing) as service:
+        thread, _ = service_client.in_thread(service.post, "/translate", q="ab", **PAIR)
+        service_client.wait_until(lambda: reversing.batches)
+        busy = service.get("/livez")
+        monkeypatch.setattr(threads, "HANG_SECONDS", 0)
+        answers = [service.get(path) for path in ("/livez", "/health")]
+        reversing.gate.set()
+        thread.join()
+        again = service.get("/livez")
+
+    assert (busy.status, again.status) == (200, 200)
+    for answer in answers:
+        assert answer.status == 503
+        assert answer.json() == {"error": "a worker has ended, or a thread hangs"}
