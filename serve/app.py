@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import hmac
 import html
+import logging
 import pathlib
 import signal
 import sys
@@ -68,6 +69,8 @@ def make_app(
     Raises:
         UserError: If the file of keys holds no key.
     """
+    # It would warn of every broken form.
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
     keys = ApiKeys(http.api_keys)
     access = AccessControl(keys, list(limits.rate_limit))
     metrics = Metrics()
