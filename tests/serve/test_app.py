@@ -169,16 +169,6 @@ def test_mistakes_are_told_in_one_line(reversing, service, path, changes, messag
 
 
 @pytest.mark.parametrize(
-    "body", [b"[", b'["a"]', b"\xff", b'{"q": "\\ud800"}', b"[" * 9_000, b""]
-)
-def test_what_is_no_json_is_refused(reversing, body):
-    answer = reversing.post_body("/translate", body, "application/json")
-
-    assert answer.status == 400
-    assert answer.json() == {"error": "Invalid JSON format"}
-
-
-@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("a.pdf", b"a", "Invalid request: file format not supported"),

@@ -1,5 +1,6 @@
 """Tests of how the fields of a request are read."""
 
+import codecs
 import json
 import urllib.parse
 
@@ -111,27 +112,42 @@ def test_forms_are_in_utf_8(write, charset):
     assert message.startswith("Invalid request: the charset must be utf-8")
 
 
-@pytest.mark.parametrize("wrong", [b"\xff", b"\xed\xa0\x80"])  # The last: U+D800.
-@pytest.mark.parametrize("field", ["q", "source", "api_key", "file name", "name"])
-def test_text_that_is_not_utf_8_is_refused(field, wrong):
-    kind, body, query = write_multipart(
-        [("q", "<q>"), ("source", "<source>"), ("api_key", "<api_key>")]
-        + [("file", ("<file name>", b"")), ("<name>", "")]
-    )
-    broken = body.replace(f"<{field}>".encode(), wrong)
-    pairs = {"q": "a", **dict(PAIR), "api_key": "", field: wrong}
-    encoded = urllib.parse.urlencode(pairs).encode()
+# The last two are U+D800.
+@pytest.mark.parametrize("wrong", [b"\xff", b"\xed\xa0\x80", b"%ED%A0%80"])
+@pytest.mark.parametrize("write", WRITERS)
+def test_text_that_is_not_utf_8_is_refused(write, wrong):
+    if write == write_multipart:
+        wrong = urllib.parse.unquote_to_bytes(wrong)  # It has no escapes.
+    pairs = [("q", "~a"), ("source", "~b"), ("api_key", "~c"), ("~d", "")]
+    if write == write_multipart:
+        pairs.append(("file", ("~e", b"")))
 
-    requests = [(kind, broken, query), (URL_ENCODED, encoded, b""), ("", b"", encoded)]
-    assert broken != body
-    for request in requests[: 1 if field == "file name" else None]:
-        status, message = refuse(RequestFields, *request)
+    kind, *contents = write(pairs)
+    check_fields(RequestFields, kind, *contents)
+    for mark in "abcde"[: len(pairs)]:
+        broken = [each.replace(b"~" + mark.encode(), wrong) for each in contents]
+        status, message = refuse(RequestFields, kind, *broken)
         assert status == 400
         assert "'utf-8' codec can't decode" in message
-    assert refuse(RequestFields, "application/json", b'{"q":"' + wrong + b'"}') == (
-        400,
-        "Invalid JSON format",
-    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"[", b'["a"]', b"\xff", b'{"q": "\\ud800"}'),
+        *(b'{"q": "\xed\xa0\x80"}', b"[" * 9000),
+    ],
+)
+def test_what_is_no_json_is_refused(body):
+    refused = refuse(RequestFields, "application/json", body)
+
+    assert refused == (400, "Invalid JSON format")
+
+
+def test_json_may_begin_with_a_byte_order_mark():
+    body = codecs.BOM_UTF8 + b'{"api_key": "a"}'
+
+    assert check_fields(RequestFields, "application/json", body, b"").api_key == "a"
 
 
 @pytest.mark.parametrize("write", WRITERS)
