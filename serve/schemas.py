@@ -109,9 +109,14 @@ FILE_SCHEMA = {
 
 
 class FileFields(LanguageFields):
-    file: Annotated[
-        pydantic.InstanceOf[UploadedFile], pydantic.WithJsonSchema(FILE_SCHEMA)
-    ]
+    file: Annotated[Any, pydantic.WithJsonSchema(FILE_SCHEMA)]
+
+    @pydantic.field_validator("file")
+    @classmethod
+    def check_file(cls, value: Any) -> UploadedFile:
+        if not isinstance(value, UploadedFile):
+            raise fault(f"Invalid request: file must be one file, sent as {MULTIPART}")
+        return value
 
     @property
     def cost(self) -> int:

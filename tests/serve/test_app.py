@@ -17,6 +17,7 @@ from tests.helpers import service_client, word_documents
 from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.service_client import ReversingModel
+from translate.segmentation import split_texts
 
 PAIR = {"source": "en", "target": "es"}
 MODELS = {("en", "es"): FunctionRuntime(ReversingModel())}
@@ -154,6 +155,7 @@ def test_a_file_is_translated_and_fetched(service):
         ("/words", {"q": ["a"], "translations": ["b"]}, "lacks words"),
         ("/report", {}, "`--signatures all`"),
         ("/detect", {"q": None}, "missing q parameter"),
+        ("/detect", {"q": "a" * 20_001}, "(20001) exceeds text limit (20000)"),
     ],
 )
 def test_mistakes_are_told_in_one_line(reversing, service, path, changes, message):
@@ -448,11 +450,16 @@ def test_a_process_with_a_hung_thread_is_not_alive(monkeypatch, hung):
     reversing = ReversingModel()
     reversing.gate.clear()
     if hung == "splitter":
-        monkeypatch.setattr(
-            translation_service, "split_texts", lambda *_: reversing("")
-        )
+
+        def split(*args):
+            reversing([])
+            return split_texts(*args)
+
+        monkeypatch.setattr(translation_service, "split_texts", split)
     with service_client.serve_function(reversing) as service:
-        thread, _ = service_client.in_thread(service.post, "/translate", q="ab", **PAIR)
+        thread, translated = service_client.in_thread(
+            service.post, "/translate", q="ab", **PAIR
+        )
         service_client.wait_until(lambda: reversing.batches)
         busy = service.get("/livez")
         monkeypatch.setattr(threads, "HANG_SECONDS", 0)
@@ -461,6 +468,7 @@ def test_a_process_with_a_hung_thread_is_not_alive(monkeypatch, hung):
         thread.join()
         again = service.get("/livez")
 
+    assert translated[0].json() == {"translatedText": "ba"}
     assert (busy.status, again.status) == (200, 200)
     for answer in answers:
         assert answer.status == 503

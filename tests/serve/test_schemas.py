@@ -97,7 +97,10 @@ def test_a_file_comes_with_its_name():
 
     assert read.file == UploadedFile("é.txt", content)
     named = {"file": {"name": "a.txt", "content": "a"}, **dict(PAIR)}
-    assert refuse(FileFields, "application/json", json.dumps(named).encode())[0] == 400
+    assert refuse(FileFields, "application/json", json.dumps(named).encode()) == (
+        400,
+        "Invalid request: file must be one file, sent as multipart/form-data",
+    )
 
 
 @pytest.mark.parametrize("charset", ["utf-7", "punycode", "undefined", "latin-1", ""])
