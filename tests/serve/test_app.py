@@ -10,14 +10,13 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from command_line.errors import UserError
-from serve import threads, translation_service
+from serve import schemas, threads, translation_service
 from serve.app import add_health
 from serve.options import HttpOptions
 from tests.helpers import service_client, word_documents
 from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.service_client import ReversingModel
-from translate.segmentation import split_texts
 
 PAIR = {"source": "en", "target": "es"}
 MODELS = {("en", "es"): FunctionRuntime(ReversingModel())}
@@ -445,17 +444,24 @@ def test_a_process_whose_worker_has_ended_is_not_alive():
         asyncio.run(livez())
 
 
-@pytest.mark.parametrize("hung", ["model", "splitter"])
-def test_a_process_with_a_hung_thread_is_not_alive(monkeypatch, hung):
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (FunctionRuntime, "translate"),
+        (translation_service, "split_texts"),
+        (schemas, "check_fields"),
+    ],
+)
+def test_a_process_with_a_hung_thread_is_not_alive(monkeypatch, module, name):
     reversing = ReversingModel()
     reversing.gate.clear()
-    if hung == "splitter":
+    function = getattr(module, name)
 
-        def split(*args):
-            reversing([])
-            return split_texts(*args)
+    def wait(*args):
+        reversing([])
+        return function(*args)
 
-        monkeypatch.setattr(translation_service, "split_texts", split)
+    monkeypatch.setattr(module, name, wait)
     with service_client.serve_function(reversing) as service:
         thread, translated = service_client.in_thread(
             service.post, "/translate", q="ab", **PAIR

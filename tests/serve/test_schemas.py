@@ -5,6 +5,7 @@ import json
 import urllib.parse
 
 import fastapi
+import pydantic
 import pytest
 import urllib3
 
@@ -87,6 +88,13 @@ def test_a_file_is_no_text_and_a_text_no_file(schema, pairs):
     assert status == 400
     assert message.startswith("Invalid request: ")
     assert "\n" not in message
+
+
+def test_of_a_list_one_wrong_item_is_reported():
+    with pytest.raises(pydantic.ValidationError) as refused:
+        TranslateFields(q=[1] * 1000, **dict(PAIR))
+
+    assert refused.value.error_count() == 2  # It is no text, and no list of texts.
 
 
 def test_a_file_comes_with_its_name():
