@@ -98,6 +98,17 @@ class AccessControl:
         self._keys, self._rates = keys, rates
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
+    def check_address(self, request: fastapi.Request) -> None:
+        """Refuses an address whose rate is spent, if clients need no keys.
+
+        A key may come in the body, which must be read first.
+
+        Raises:
+            HTTPException: If it is.
+        """
+        if not self._keys:
+            self._check_rates(find_address(request.client), 1)
+
     def admit(self, request: fastapi.Request, key: str, cost: int) -> None:
         """Admits a request, and counts it as `cost` requests.
 
@@ -106,8 +117,11 @@ class AccessControl:
                 client sends too much.
         """
         name = self._keys.find_name(key) if key else None
-        address = find_address(request)
-        self._count(name or address, cost)
+        address = find_address(request.client)
+        client = name or address
+        self._check_rates(client, cost)
+        for rate in self._rates:
+            self._limiter.hit(rate, client, cost=min(cost, rate.amount))
         if not self._keys:
             return
         if not key:
@@ -119,22 +133,19 @@ class AccessControl:
             print(f"{path}: refused API key {shown} from {address}", file=sys.stderr)
             raise http_error("Invalid API key", 403)
 
-    def _count(self, client: str, cost: int) -> None:
-        costs = [(rate, min(cost, rate.amount)) for rate in self._rates]
-        for rate, count in costs:
-            if not self._limiter.test(rate, client, cost=count):
+    def _check_rates(self, client: str, cost: int) -> None:
+        for rate in self._rates:
+            if not self._limiter.test(rate, client, cost=min(cost, rate.amount)):
                 reset = self._limiter.get_window_stats(rate, client).reset_time
                 seconds = max(1, math.ceil(reset - time.time()))
                 raise fastapi.HTTPException(
                     429, f"Slowdown: {rate}", {"Retry-After": str(seconds)}
                 )
-        for rate, count in costs:
-            self._limiter.hit(rate, client, cost=count)
 
 
-def find_address(request: fastapi.Request) -> str:
-    """Returns the address of a client; of IPv6, its network."""
-    host = request.client.host if request.client else "unknown"
+def find_address(client: tuple[str, int] | None) -> str:
+    """Returns the address of a client, its host and port; of IPv6, its network."""
+    host = client[0] if client else "unknown"
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import hmac
 import html
+import logging
 import pathlib
 import signal
 import sys
@@ -68,6 +69,8 @@ def make_app(
     Raises:
         UserError: If the file of keys holds no key.
     """
+    # It would warn of every broken form.
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
     keys = ApiKeys(http.api_keys)
     access = AccessControl(keys, list(limits.rate_limit))
     metrics = Metrics()
@@ -178,18 +181,19 @@ def add_errors(app: fastapi.FastAPI) -> None:
 def add_health(app: fastapi.FastAPI, service: TranslationService) -> None:
     """Adds the routes of a load balancer: is the process ready, and alive?"""
 
-    @app.get("/health")
-    @app.get("/readyz")
-    async def health():
-        if silent := await service.find_unresponsive():
-            names = ", ".join(silent)
-            raise HTTPException(503, f"the model of {names} does not answer")
-        return {"status": "ok"}
-
     @app.get("/livez")
     async def livez():
         if not service.is_alive():
-            raise HTTPException(503, "a worker has ended")
+            raise HTTPException(503, "a worker has ended, or a thread hangs")
+        return {"status": "ok"}
+
+    @app.get("/health")
+    @app.get("/readyz")
+    async def health():
+        await livez()
+        if silent := await service.find_unresponsive():
+            names = ", ".join(silent)
+            raise HTTPException(503, f"the model of {names} does not answer")
         return {"status": "ok"}
 
 

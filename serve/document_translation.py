@@ -4,10 +4,8 @@ The work on the documents themselves runs in a thread, so that the event loop
 answers other requests meanwhile.
 """
 
-import asyncio
 import concurrent.futures
 from collections.abc import Callable
-from typing import Any
 
 from documents.markup.translate_markup import (
     AlignmentRequest,
@@ -15,14 +13,10 @@ from documents.markup.translate_markup import (
     TranslationRequest,
 )
 from serve.schemas import http_error
+from serve.threads import run_in_thread
 
 # One thread: more of them would only take time from the event loop.
-_thread = concurrent.futures.ThreadPoolExecutor(1, "markup")
-
-
-async def run_in_thread(function: Callable, *args) -> Any:
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_thread, function, *args)
+MARKUP_POOL = concurrent.futures.ThreadPoolExecutor(1, "markup")
 
 
 async def run_together(
@@ -54,7 +48,7 @@ async def run_together(
     results = dict.fromkeys(range(len(steps)))
     while results:
         try:
-            requests = await run_in_thread(resume, results)
+            requests = await run_in_thread(MARKUP_POOL, resume, results)
         except ValueError as error:
             raise http_error(f"Invalid request: {error}") from None
         results = {}

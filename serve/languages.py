@@ -80,7 +80,7 @@ def load_pairs(
         except UserError as error:
             raise UserError(f"--pair …={location}: {error}") from None
         # Trace the graph here, not in several concurrent first requests.
-        make_sentence_splitter(source.split("-")[0]).get_concrete_function()
+        make_sentence_splitter(source.split("-")[0])
     return {
         codes: models[pair.location] for codes, pair in zip(named, pairs, strict=True)
     }

@@ -4,6 +4,7 @@ A slow, silent or disconnected client occupies only a socket, for seconds.
 """
 
 import asyncio
+import collections
 import json
 import re
 import socket
@@ -15,10 +16,13 @@ from fastapi.responses import Response
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from serve.access_control import find_address
+
 HEAD_SECONDS = 10  # Timeout for the head of a request; at most twice that.
 BODY_SECONDS = 20
 RESPONSE_SECONDS = 20  # Timeout for a client to read the response.
 MAX_REQUESTS = 500  # Further requests get status 503.
+MAX_UPLOADS = 250  # Incomplete bodies; beyond these one is dropped.
 MAX_CONNECTIONS = 2000  # Beyond these the one that is idle longest is closed.
 HOST = re.compile(r"[\w.-]+(:\d+)?|\[[\da-fA-F:.]+\](:\d+)?", re.ASCII)
 
@@ -77,8 +81,8 @@ class RequestLimits:
     """ASGI middleware that limits the size, the time and number of requests.
 
     It reads the complete body before it calls the application, and cancels the
-    application if the client disconnects. `HEAD` is answered as `GET`, whose
-    body the server omits.
+    application if the client disconnects. A request counts from then on. `HEAD` is
+    answered as `GET`, whose body the server omits.
 
     Args:
         app: The ASGI application.
@@ -91,6 +95,7 @@ class RequestLimits:
         self._app, self._byte_limit = app, byte_limit
         self._unlimited = unlimited
         self._active = 0
+        self._uploads = {}  # The address of each incomplete body, by its timeout.
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
@@ -100,14 +105,15 @@ class RequestLimits:
             scope["method"] = "GET"
         is_limited = scope["path"] not in self._unlimited
         try:
+            body = await self._read_body(scope, receive)
+            if body is None:
+                return
             if is_limited and self._active >= MAX_REQUESTS:
                 raise HTTPException(503, "too many requests at a time")
             self._active += is_limited
             try:
-                body = await self._read_body(scope, receive)
-                if body is not None:
-                    answer = self._app(scope, replay_body(body), send)
-                    await answer_unless_gone(answer, receive)
+                answer = self._app(scope, replay_body(body), send)
+                await answer_unless_gone(answer, receive)
             finally:
                 self._active -= is_limited
         except HTTPException as refusal:
@@ -131,7 +137,9 @@ class RequestLimits:
         if int(dict(scope["headers"]).get(b"content-length", 0)) > limit:
             raise too_large
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with asyncio.timeout(BODY_SECONDS) as timeout:
+                self._uploads[timeout] = find_address(scope["client"])
+                self._drop_upload()
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -142,9 +150,22 @@ class RequestLimits:
                     more = message.get("more_body", False)
         except TimeoutError:
             raise HTTPException(
-                408, f"Invalid request: incomplete after {BODY_SECONDS} seconds"
+                408, "Invalid request: its body came too slowly"
             ) from None
+        finally:
+            self._uploads.pop(timeout, None)
         return bytes(body)
+
+    def _drop_upload(self) -> None:
+        """Drops the oldest body of the address that has most, if there are too many.
+
+        So slow clients shut nobody out, not even others of their address.
+        """
+        if len(self._uploads) > MAX_UPLOADS:
+            ((address, _),) = collections.Counter(self._uploads.values()).most_common(1)
+            oldest = next(t for t, a in self._uploads.items() if a == address)
+            del self._uploads[oldest]
+            oldest.reschedule(0)
 
 
 def replay_body(body: bytes) -> Callable:
@@ -192,7 +213,8 @@ class TimeoutProtocol(H11Protocol):
                 for each in self.connections
                 if not (each.is_busy or each.transport.is_closing())
             ]
-            min(idle, key=lambda each: each._idle_since).transport.abort()
+            if idle:
+                min(idle, key=lambda each: each._idle_since).transport.abort()
 
     @property
     def is_busy(self):

@@ -16,10 +16,11 @@ from fastapi.responses import Response, StreamingResponse
 from documents.formats import FORMAT_OF_SUFFIX, read_document
 from serve import schemas
 from serve.access_control import AccessControl
-from serve.document_translation import run_in_thread
+from serve.document_translation import MARKUP_POOL
 from serve.file_store import FileStore
 from serve.languages import Detection
 from serve.schemas import http_error
+from serve.threads import run_in_thread
 from serve.translation_service import Route, TextTranslation, TranslationService
 from translate.runtime.runtime import REPORT, WORDS
 
@@ -44,6 +45,7 @@ def make_post(app: fastapi.FastAPI, access: AccessControl) -> Callable:
     def post(path: str, schema: type[schemas.RequestFields], *kinds: str):
         def add(answer):
             async def admit(request: fastapi.Request):
+                access.check_address(request)
                 asked = await schemas.read_request(schema, request)
                 access.admit(request, asked.api_key, asked.cost)
                 return await answer(asked, request)
@@ -96,6 +98,7 @@ def add_translation(
 
     @post("/detect", schemas.DetectFields)
     async def detect(asked, _):
+        service.check([asked.q])
         return [each._asdict() for each in service.detector.detect(asked.q)]
 
     @app.post("/suggest")
@@ -127,7 +130,7 @@ def add_files(
     """Adds the routes that translate files."""
     files = FileStore()
 
-    @post("/translate_file", schemas.FileFields, "multipart/form-data")
+    @post("/translate_file", schemas.FileFields, schemas.MULTIPART)
     async def translate_file(asked, request):
         name = pathlib.PurePath(asked.file.name)
         suffix = name.suffix.lower()
@@ -135,7 +138,7 @@ def add_files(
             raise http_error("Invalid request: file format not supported")
         try:
             file = await run_in_thread(
-                read_document, asked.file.content, FORMAT_OF_SUFFIX[suffix]
+                MARKUP_POOL, read_document, asked.file.content, FORMAT_OF_SUFFIX[suffix]
             )
         except ValueError as error:
             raise http_error(f"Invalid request: {error}") from None

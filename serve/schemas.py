@@ -1,19 +1,26 @@
 """Pydantic schemas of requests, and readers for JSON and form bodies."""
 
 import codecs
+import collections
+import dataclasses
 import textwrap
-from typing import Annotated, Any, NamedTuple
+import urllib.parse
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 import fastapi
 import pydantic
 import pydantic_core
+from python_multipart.multipart import FormParser, parse_options_header
 
 from documents.formats import FORMAT_OF_SUFFIX
+from serve.threads import run_in_thread
 
 MAX_ALTERNATIVES = 10
 FILE_BYTES = 20_000  # A file counts as one request for each.
 FORMATS = ("text", "html")
-FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
+MAX_FIELDS = 1000  # Of a form or a query.
 OWN_FAULT = "own_fault"  # Its message is complete.
 
 
@@ -22,6 +29,15 @@ def fault(message: str) -> pydantic_core.PydanticCustomError:
     return pydantic_core.PydanticCustomError(
         OWN_FAULT, "{message}", {"message": message}
     )
+
+
+def as_list(value: Any) -> Any:
+    # In a form a list of one text is a text.
+    return [value] if isinstance(value, str) else value
+
+
+# One error is enough.
+Texts = Annotated[list[str], pydantic.Field(fail_fast=True)]
 
 
 class RequestFields(pydantic.BaseModel):
@@ -42,7 +58,7 @@ class LanguageFields(RequestFields):
 
 
 class TranslateFields(LanguageFields):
-    q: str | list[str]
+    q: str | Texts
     format: str = pydantic.Field("text", json_schema_extra={"enum": FORMATS})
     alternatives: int = 0
 
@@ -69,15 +85,16 @@ class TextFields(LanguageFields):
 
 
 class WordsFields(LanguageFields):
-    q: list[str]
-    translations: list[str]
+    q: Annotated[Texts, pydantic.BeforeValidator(as_list)]
+    translations: Annotated[Texts, pydantic.BeforeValidator(as_list)]
 
 
 class DetectFields(RequestFields):
     q: str
 
 
-class UploadedFile(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class UploadedFile:
     """A file that came with a form."""
 
     name: str
@@ -92,7 +109,14 @@ FILE_SCHEMA = {
 
 
 class FileFields(LanguageFields):
-    file: Annotated[UploadedFile, pydantic.WithJsonSchema(FILE_SCHEMA)]
+    file: Annotated[Any, pydantic.WithJsonSchema(FILE_SCHEMA)]
+
+    @pydantic.field_validator("file")
+    @classmethod
+    def check_file(cls, value: Any) -> UploadedFile:
+        if not isinstance(value, UploadedFile):
+            raise fault(f"Invalid request: file must be one file, sent as {MULTIPART}")
+        return value
 
     @property
     def cost(self) -> int:
@@ -108,7 +132,18 @@ async def read_request(
         HTTPException: If one is missing or wrong, in LibreTranslate's words,
             or if the body does not match its content type.
     """
-    fields = await read_fields(request)
+    kind, query = request.headers.get("content-type", ""), request.scope["query_string"]
+    # A large body takes a while.
+    return await run_in_thread(
+        None, check_fields, cls, kind, await request.body(), query
+    )
+
+
+def check_fields(
+    cls: type[RequestFields], kind: str, body: bytes, query: bytes
+) -> RequestFields:
+    """Returns the checked fields of a body of a content type, and of the query."""
+    fields = read_fields(kind, body, query)
     # An empty field is a missing one.
     given = {
         name: value for name, value in fields.items() if value not in (None, "", [])
@@ -119,16 +154,36 @@ async def read_request(
         raise http_error(describe_error(error)) from None
 
 
-async def read_fields(request: fastapi.Request) -> dict[str, Any]:
-    """Returns the fields of a body of JSON, or those of a form and of the query."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind in FORMS:
-        async with request.form() as form:
-            fields = {name: await read_field(form[name]) for name in form}
-        return fields | dict(request.query_params)
-    body = await request.body()
-    if not kind and not body:
-        return dict(request.query_params)
+def read_fields(kind: str, body: bytes, query: bytes) -> dict[str, Any]:
+    """Returns the fields of a body of JSON, or those of a form and of the query.
+
+    All text is valid UTF-8.
+    """
+    encoded, parameters = parse_options_header(kind)
+    media_type = encoded.decode("latin-1")
+    charset = parameters.get(b"charset", b"utf-8")
+    if charset.lower() not in (b"utf-8", b"utf8"):
+        raise http_error(
+            "Invalid request: the charset must be utf-8. "
+            f"Received: {charset[:20].decode('latin-1')}",
+            415,
+        )
+    is_empty = not media_type and not body
+    if media_type not in (URL_ENCODED, MULTIPART) and not is_empty:
+        return read_json(body)
+    try:
+        pairs = (
+            read_multipart(body, parameters.get(b"boundary"))
+            if media_type == MULTIPART
+            else read_url_encoded(body)
+        )
+        return group(pairs) | group(read_url_encoded(query))
+    except ValueError as error:
+        message = textwrap.shorten(str(error), 100)
+        raise http_error(f"Invalid request: {message}") from None
+
+
+def read_json(body: bytes) -> dict[str, Any]:
     try:
         # Unlike Python's parser, it refuses lone surrogates.
         fields = pydantic_core.from_json(body.removeprefix(codecs.BOM_UTF8))
@@ -139,11 +194,53 @@ async def read_fields(request: fastapi.Request) -> dict[str, Any]:
     return fields
 
 
-async def read_field(value: str | fastapi.UploadFile) -> str | UploadedFile:
-    if isinstance(value, str):
+def read_url_encoded(content: bytes) -> list[tuple[str, str]]:
+    return urllib.parse.parse_qsl(
+        content.decode(),
+        keep_blank_values=True,
+        errors="strict",
+        max_num_fields=MAX_FIELDS,
+    )
+
+
+def read_multipart(
+    body: bytes, boundary: bytes | None
+) -> list[tuple[str, str | UploadedFile]]:
+    pairs = []
+
+    def add(name, value):
+        if len(pairs) == MAX_FIELDS:
+            raise ValueError(f"a form must have at most {MAX_FIELDS} fields")
+        pairs.append((name.decode(), value))
+
+    def add_text(field):
+        add(field.field_name, (field.value or b"").decode())
+
+    def add_file(file):
+        content = file.file_object.getvalue()
+        add(file.field_name, UploadedFile(file.file_name.decode(), content))
+
+    in_memory = {"MAX_MEMORY_FILE_SIZE": len(body)}
+    parser = FormParser(
+        MULTIPART, add_text, add_file, boundary=boundary, config=in_memory
+    )
+    parser.write(body)
+    parser.finalize()
+    return pairs
+
+
+def group(pairs: Iterable[tuple[str, str | UploadedFile]]) -> dict[str, Any]:
+    """Returns fields by their names; those of one name are a list."""
+    fields = collections.defaultdict(list)
+    for name, value in pairs:
         # Browsers send CRLF line ends in forms.
-        return value.replace("\r\n", "\n")
-    return UploadedFile(value.filename or "", await value.read())
+        fields[name].append(
+            value.replace("\r\n", "\n") if isinstance(value, str) else value
+        )
+    return {
+        name: values if len(values) > 1 else values[0]
+        for name, values in fields.items()
+    }
 
 
 def describe_error(error: pydantic.ValidationError) -> str:
@@ -154,7 +251,7 @@ def describe_error(error: pydantic.ValidationError) -> str:
         return f"Invalid request: missing {name} parameter"
     if first["type"] == OWN_FAULT:
         return first["msg"]
-    received = textwrap.shorten(ascii(first["input"]), 80)
+    received = ascii(first["input"])[:80]
     return f"Invalid request: {name}: {first['msg']}. Received: {received}"
 
 
@@ -165,5 +262,5 @@ def http_error(message: str, status: int = 400) -> fastapi.HTTPException:
 def describe_body(cls: type[RequestFields], *kinds: str) -> dict:
     """Returns the OpenAPI description of a request's body."""
     schema = {"schema": cls.model_json_schema()}
-    content = dict.fromkeys(kinds or ("application/json", FORMS[0]), schema)
+    content = dict.fromkeys(kinds or ("application/json", URL_ENCODED), schema)
     return {"requestBody": {"required": True, "content": content}}

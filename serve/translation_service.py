@@ -15,6 +15,7 @@ from serve.languages import LanguageDetector, match_code, name_language
 from serve.metrics import Metrics
 from serve.options import LimitOptions
 from serve.schemas import http_error
+from serve.threads import is_hung, run_in_thread
 from translate.runtime.runtime import ALTERNATIVES, MARKUP, PROBE, Runtime, Translation
 from translate.segmentation import SplitText, find_sentences, split_texts
 
@@ -78,8 +79,8 @@ class TranslationService:
         }
 
     def is_alive(self) -> bool:
-        """Whether the workers of all models run."""
-        return all(batcher.is_alive for batcher in self._batchers)
+        """Whether the workers of all models run, and no thread hangs."""
+        return not is_hung() and all(each.is_alive for each in self._batchers)
 
     async def find_unresponsive(self) -> list[str]:
         """Returns a pair of each model that does not answer."""
@@ -227,8 +228,8 @@ class TranslationService:
     async def split(self, route: Route, texts: list[str]) -> list[SplitText]:
         """Splits texts into sentences."""
         self.check(texts)
-        return await asyncio.to_thread(
-            split_texts, texts, route.source, route.batcher.max_bytes
+        return await run_in_thread(
+            None, split_texts, texts, route.source, route.batcher.max_bytes
         )
 
 

@@ -40,7 +40,7 @@ def split_texts(texts: list[str], language: str, max_bytes: int) -> list[SplitTe
             are split; see `split_long`.
     """
     split = make_sentence_splitter(language.split("-")[0])
-    parts, is_sentence = split(texts, max_bytes)
+    parts, is_sentence = split(tf.constant(texts, tf.string), tf.constant(max_bytes))
     return [
         SplitText(
             [part.decode() for part in parts[row].numpy()],
@@ -65,7 +65,11 @@ def find_sentences(
 
 @functools.cache
 def make_sentence_splitter(language: str) -> Callable:
-    """Returns `split_text` of a language as a graph, which is faster."""
+    """Returns `split_text` of a language as a graph, which is faster.
+
+    It is a concrete function: a `tf.function` converts its inputs under a lock,
+    which it keeps if one is invalid.
+    """
 
     def split(text, max_bytes):
         return split_long(
@@ -78,4 +82,4 @@ def make_sentence_splitter(language: str) -> Callable:
         split,
         input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int32)],
         autograph=False,
-    )
+    ).get_concrete_function()

@@ -86,11 +86,3 @@ def test_head_is_get_without_a_body():
 
     assert (head.status, head.body) == (200, b"")
     assert head.headers["content-length"] == str(len(get.body))
-
-
-def test_json_may_begin_with_a_byte_order_mark():
-    body = "\ufeff" + json.dumps({"q": "ab", **PAIR})
-    with serve() as service:
-        answer = service.post_body("/translate", body.encode(), "application/json")
-
-    assert answer.json() == {"translatedText": "ba"}

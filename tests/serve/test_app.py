@@ -10,6 +10,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from command_line.errors import UserError
+from serve import schemas, threads, translation_service
 from serve.app import add_health
 from serve.options import HttpOptions
 from tests.helpers import service_client, word_documents
@@ -153,6 +154,7 @@ def test_a_file_is_translated_and_fetched(service):
         ("/words", {"q": ["a"], "translations": ["b"]}, "lacks words"),
         ("/report", {}, "`--signatures all`"),
         ("/detect", {"q": None}, "missing q parameter"),
+        ("/detect", {"q": "a" * 20_001}, "(20001) exceeds text limit (20000)"),
     ],
 )
 def test_mistakes_are_told_in_one_line(reversing, service, path, changes, message):
@@ -165,16 +167,6 @@ def test_mistakes_are_told_in_one_line(reversing, service, path, changes, messag
     assert list(answer.json()) == ["error"]
     assert message in answer.json()["error"]
     assert "\n" not in answer.json()["error"]
-
-
-@pytest.mark.parametrize(
-    "body", [b"[", b'["a"]', b"\xff", b'{"q": "\\ud800"}', b"[" * 9_000, b""]
-)
-def test_what_is_no_json_is_refused(reversing, body):
-    answer = reversing.post_body("/translate", body, "application/json")
-
-    assert answer.status == 400
-    assert answer.json() == {"error": "Invalid JSON format"}
 
 
 @pytest.mark.parametrize(
@@ -450,3 +442,40 @@ def test_a_process_whose_worker_has_ended_is_not_alive():
 
     with pytest.raises(HTTPException, match="503: a worker has ended"):
         asyncio.run(livez())
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (FunctionRuntime, "translate"),
+        (translation_service, "split_texts"),
+        (schemas, "check_fields"),
+    ],
+)
+def test_a_process_with_a_hung_thread_is_not_alive(monkeypatch, module, name):
+    reversing = ReversingModel()
+    reversing.gate.clear()
+    function = getattr(module, name)
+
+    def wait(*args):
+        reversing([])
+        return function(*args)
+
+    monkeypatch.setattr(module, name, wait)
+    with service_client.serve_function(reversing) as service:
+        thread, translated = service_client.in_thread(
+            service.post, "/translate", q="ab", **PAIR
+        )
+        service_client.wait_until(lambda: reversing.batches)
+        busy = service.get("/livez")
+        monkeypatch.setattr(threads, "HANG_SECONDS", 0)
+        answers = [service.get(path) for path in ("/livez", "/health")]
+        reversing.gate.set()
+        thread.join()
+        again = service.get("/livez")
+
+    assert translated[0].json() == {"translatedText": "ba"}
+    assert (busy.status, again.status) == (200, 200)
+    for answer in answers:
+        assert answer.status == 503
+        assert answer.json() == {"error": "a worker has ended, or a thread hangs"}

@@ -9,6 +9,7 @@ import pytest
 
 from serve import middleware, processes
 from serve.middleware import TimeoutProtocol
+from serve.options import HttpOptions
 from tests.helpers import service_client
 from tests.helpers.fake_models import FunctionRuntime
 
@@ -90,7 +91,7 @@ def test_who_sends_no_body_is_told_so(reversing, monkeypatch):
         answer = read_all(client)
 
     assert answer.startswith(b"HTTP/1.1 408")
-    assert b'{"error": "Invalid request: incomplete after 0.1 seconds"}' in answer
+    assert b'{"error": "Invalid request: its body came too slowly"}' in answer
 
 
 @pytest.mark.parametrize("chunked", [False, True])
@@ -193,7 +194,7 @@ def test_idle_connections_do_not_shut_others_out(reversing, monkeypatch):
 @pytest.mark.parametrize(
     "sent", ["", f"{HEAD}Content-Length: 9\r\n\r\n"], ids=["idle", "no body"]
 )
-def test_510_silent_connections_do_not_shut_health_out(reversing, sent):
+def test_510_silent_connections_shut_nobody_out(reversing, sent):
     processes.allow_connections()
     with (
         service_client.serve_function(reversing) as service,
@@ -201,15 +202,54 @@ def test_510_silent_connections_do_not_shut_health_out(reversing, sent):
     ):
         for _ in range(510):
             stack.enter_context(connected(service, sent))
-        refused = sent != ""
-        if refused:
-            service_client.wait_until(lambda: service.get("/languages").status == 503)
-        health = [service.get(path) for path in ("/health", "/livez")]
-        answer = service.get("/languages")
+        paths = ("/health", "/livez", "/languages")
+        statuses = [service.get(path).status for path in paths]
+        answer = service.post("/translate", q="ab", **PAIR)
 
-    assert [each.status for each in health] == [200, 200]
-    assert answer.status == (503 if refused else 200)
-    assert ("too many requests" in answer.body.decode()) == refused
+    assert statuses == [200, 200, 200]
+    assert answer.json() == {"translatedText": "ba"}
+
+
+def test_the_address_with_most_incomplete_bodies_loses_its_oldest(
+    reversing, monkeypatch
+):
+    monkeypatch.setattr(middleware, "MAX_UPLOADS", 3)
+    models = {("en", "es"): FunctionRuntime(reversing)}
+    http = HttpOptions(port=0, trusted_proxies=("127.0.0.1",))
+
+    def start(stack, address):
+        head = HEAD + f"X-Forwarded-For: {address}\r\nContent-Length: {len(FIELDS)}"
+        return stack.enter_context(connected(service, f"{head}\r\n\r\n"))
+
+    with service_client.serve(models, http) as service, contextlib.ExitStack() as stack:
+        other = start(stack, "192.0.2.1")
+        first = start(stack, "192.0.2.2")
+        service.get("/livez")  # It is read.
+        more = [start(stack, "192.0.2.2") for _ in range(2)]
+        dropped = read_all(first)
+        for client in (other, *more):
+            client.sendall(FIELDS.encode())
+        answers = [client.recv(65536) for client in (other, *more)]
+
+    assert dropped.startswith(b"HTTP/1.1 408")
+    assert all(answer.startswith(b"HTTP/1.1 200") for answer in answers)
+
+
+def test_requests_beyond_the_limit_are_refused(reversing, monkeypatch):
+    monkeypatch.setattr(middleware, "MAX_REQUESTS", 1)
+    reversing.gate.clear()
+    with service_client.serve_function(reversing) as service:
+        thread, answers = service_client.in_thread(
+            service.post, "/translate", q="ab", **PAIR
+        )
+        service_client.wait_until(lambda: reversing.batches)
+        refused = service.get("/languages")
+        health = service.get("/livez")
+        reversing.gate.set()
+        thread.join()
+
+    assert (refused.status, health.status, answers[0].status) == (503, 200, 200)
+    assert refused.json() == {"error": "too many requests at a time"}
 
 
 def test_health_names_the_model_that_does_not_answer(monkeypatch):

@@ -1,8 +1,24 @@
 """Tests of `translate.segmentation`."""
 
+import threading
+
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from translate.segmentation import find_sentences, split_texts
+
+
+def test_a_text_that_is_not_unicode_does_not_block_the_next_one():
+    with pytest.raises(ValueError, match="unicode"):
+        split_texts(["\ud800"], "en", 4000)
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.extend(split_texts(["One."], "en", 4000)), daemon=True
+    )
+    thread.start()
+    thread.join(30)
+
+    assert [document.sentences for document in found] == [["One."]]
 
 
 def test_what_stands_between_sentences_stays():
