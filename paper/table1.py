@@ -11,13 +11,12 @@ and with them.
 """
 
 import argparse
+import concurrent.futures
 import ctypes
 import dataclasses
-import os
+import multiprocessing
 import pathlib
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 
@@ -25,7 +24,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from command_line.errors import UserError, exit_on_user_error
+from command_line.errors import exit_on_user_error
 from command_line.markdown import format_table
 from command_line.options import add_options, option, positive, read_options
 from keras_transformer import MultiHeadAttention, RestrictedSelfAttention
@@ -60,10 +59,9 @@ class CostOptions:
     )
     kernel_size: int = option(3, "convolution: k", kind=positive(int))
     repetitions: int = option(5, "the median is taken", kind=positive(int))
-    peaks: bool = option(False, argparse.SUPPRESS)
 
 
-def parse_options(argv: list[str]) -> CostOptions:
+def parse_options(argv: list[str] | None = None) -> CostOptions:
     parser = argparse.ArgumentParser(prog="python -m paper.table1", description=__doc__)
     add_options(parser, CostOptions)
     return read_options(parser.parse_args(argv), CostOptions)
@@ -161,37 +159,36 @@ def list_rows(options: CostOptions) -> list[dict]:
     ]
 
 
-def print_peaks(options: CostOptions) -> None:
-    """Prints the peak of each row, measured in a fork of this process.
+def measure_row_peak(row: dict, options: CostOptions) -> int | None:
+    """Measures the peak of a row, in a process that has done nothing else."""
+    # Every tensor is given back as soon as it is not needed.
+    set_mmap_threshold(1 << 16)
+    make_call({**row, "n": 8}, options)()  # The libraries' own memory.
+    call = make_call(row, options)
+    call.get_concrete_function()
+    return measure_peak(call)
 
-    TensorFlow keeps what a call took, for the next one. Its runtime is not
-    started here, so that a fork can start it.
+
+def measure_peaks(rows: list[dict], options: CostOptions) -> list[int | None]:
+    """Measures each row's peak in a process of its own.
+
+    TensorFlow keeps what a call took, for the next one. Processes are forks of
+    one that has imported it, but has not started its runtime.
     """
-    for row in list_rows(options):
-        child = os.fork()
-        if child:
-            if os.waitpid(child, 0)[1]:
-                raise UserError(f"{row} could not be measured")
-            continue
-        # Every tensor is given back as soon as it is not needed.
-        set_mmap_threshold(1 << 16)
-        make_call({**row, "n": 8}, options)()  # The libraries' own memory.
-        call = make_call(row, options)
-        call.get_concrete_function()
-        print(measure_peak(call) or 0, flush=True)
-        os._exit(0)
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload([__spec__.name])
+    with concurrent.futures.ProcessPoolExecutor(
+        1, mp_context=forks, max_tasks_per_child=1
+    ) as pool:
+        return list(pool.map(measure_row_peak, rows, [options] * len(rows)))
 
 
-def measure(options: CostOptions, argv: list[str]) -> list[dict]:
+def measure(options: CostOptions) -> list[dict]:
     """Measures all layers along both axes, all memory before all times."""
-    command = [sys.executable, "-m", "paper.table1", *argv, "--peaks"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise SystemExit(done.returncode)  # It has said why.
     rows = list_rows(options)
-    for row, line in zip(rows, done.stdout.splitlines(), strict=True):
+    for row, peak in zip(rows, measure_peaks(rows, options), strict=True):
         row["products"] = count_products(row, options)
-        row["peak_bytes"] = int(line) or None
+        row["peak_bytes"] = peak
     set_mmap_threshold(1 << 30)  # No memory is asked for twice.
     for row in rows:
         row["seconds"] = time_call(make_call(row, options), options.repetitions)
@@ -265,19 +262,12 @@ def format_exponents(rows: list[dict]) -> str:
     return format_table(head, cells)
 
 
-def run(argv: list[str]) -> None:
-    options = parse_options(argv)
-    if options.peaks:
-        print_peaks(options)
-        return
-    rows = measure(options, argv)
-    tables = format_rows(rows), format_memory(rows), format_exponents(rows)
-    print("\n\n".join(tables))
-
-
 def main(argv: list[str] | None = None) -> None:
     with exit_on_user_error():
-        run(sys.argv[1:] if argv is None else argv)
+        rows = measure(parse_options(argv))
+        print(
+            format_rows(rows), format_memory(rows), format_exponents(rows), sep="\n\n"
+        )
 
 
 if __name__ == "__main__":
