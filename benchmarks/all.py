@@ -25,7 +25,8 @@ import tomllib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from benchmarks.shared.interleaved_runs import ROOT, describe_machine
+from benchmarks.interleaved_runs import ROOT
+from benchmarks.machine import describe_machine
 from command_line.errors import UserError, exit_on_user_error
 from command_line.text_files import write_atomically
 

@@ -1,15 +1,11 @@
-"""Training steps of this package, of Keras's layers and of keras-hub's."""
+"""Training of this package, of Keras's layers and of keras-hub's."""
 
 import keras
 import tensorflow as tf
 from keras import ops
 
-from benchmarks.shared.model_sizes import (
-    LABEL_SMOOTHING,
-    PADDING_ID,
-    Size,
-    sine_positions,
-)
+from benchmarks.model_sizes import LABEL_SMOOTHING, PADDING_ID, Size
+from benchmarks.training.random_batches import sine_positions
 from keras_transformer import Preset
 from train.fit import make_training_model
 from train.loop.update_options import PRECISIONS, UpdateOptions
@@ -116,7 +112,7 @@ def smoothed_crossentropy(labels, logits):
     )
 
 
-def make_package_update(size: Size, precision: str):
+def load_package(size: Size, precision: str):
     preset = Preset("a size of the benchmark").replace(
         **size.hyperparameters(), label_smoothing=LABEL_SMOOTHING
     )
@@ -129,20 +125,27 @@ def make_package_update(size: Size, precision: str):
     )
     names = ("source_ids", "target_ids", "labels")
     batch = dict.fromkeys(names, tf.TensorSpec((1, *IDS.shape), IDS.dtype))
-    return compile_update(model, {**batch, "num_tokens": tf.TensorSpec(())})
+
+    def prepare(batch):  # Of one micro-batch.
+        return {
+            name: tf.constant(value[None] if value.ndim else value)
+            for name, value in batch.items()
+        }
+
+    return prepare, compile_update(model, {**batch, "num_tokens": tf.TensorSpec(())})
 
 
-def make_keras_update(size: Size, precision: str):
-    return make_layered_update(
+def load_keras(size: Size, precision: str):
+    return load_layers(
         size, precision, lambda: EncoderLayer(size, 1), lambda: DecoderLayer(size, 2)
     )
 
 
-def make_keras_hub_update(size: Size, precision: str):
+def load_keras_hub(size: Size, precision: str):
     from keras_hub import layers
 
     sizes = (size.intermediate_dim, size.num_heads, size.dropout)
-    return make_layered_update(
+    return load_layers(
         size,
         precision,
         lambda: layers.TransformerEncoder(*sizes),
@@ -150,7 +153,7 @@ def make_keras_hub_update(size: Size, precision: str):
     )
 
 
-def make_layered_update(size: Size, precision: str, encoder, decoder):
+def load_layers(size: Size, precision: str, encoder, decoder):
     keras.utils.set_random_seed(0)
     keras.config.set_dtype_policy(PRECISIONS[precision])
     layers = [[make() for _ in range(size.num_layers)] for make in (encoder, decoder)]
@@ -163,42 +166,31 @@ def make_layered_update(size: Size, precision: str, encoder, decoder):
         jit_compile=False,
     )
     model.optimizer.build(model.trainable_variables)
-    return compile_update(model, ((IDS, IDS), IDS, tf.TensorSpec((None, None))))
+
+    def prepare(batch):
+        batch = {name: tf.constant(value) for name, value in batch.items()}
+        real = tf.cast(batch["labels"] != PADDING_ID, tf.float32)
+        inputs = (batch["source_ids"], batch["target_ids"])
+        # Keras divides the sum of the losses by the number of positions.
+        share = batch["num_tokens"] / tf.size(real, tf.float32)
+        return inputs, batch["labels"], real / share
+
+    signature = ((IDS, IDS), IDS, tf.TensorSpec((None, None)))
+    return prepare, compile_update(model, signature)
 
 
 def compile_update(model, signature):
-    """Returns a function that does with a batch what `fit` does with it."""
+    """Returns a function that does with a batch what `fit` does, some times."""
     step = tf.function(model.train_step, input_signature=[signature])
 
-    def update(batch):
-        return float(step(batch)["loss"])
+    def update(batch, steps):
+        return [float(step(batch)["loss"]) for _ in range(steps)][-1]
 
     return update
 
 
-def prepare_package(batch: dict) -> dict:
-    """Makes a batch of one micro-batch."""
-    return {
-        name: tf.constant(value[None] if value.ndim else value)
-        for name, value in batch.items()
-    }
-
-
-def prepare_tuples(batch: dict) -> tuple:
-    batch = {name: tf.constant(value) for name, value in batch.items()}
-    real = tf.cast(batch["labels"] != PADDING_ID, tf.float32)
-    inputs = (batch["source_ids"], batch["target_ids"])
-    # Keras divides the sum of the losses by the number of positions.
-    share = batch["num_tokens"] / tf.size(real, tf.float32)
-    return inputs, batch["labels"], real / share
-
-
 def make_product(width: int, precision: str):
-    """Returns a function that multiplies two square matrices."""
+    """Returns a function that multiplies two square matrices, some times."""
     dtype = tf.as_dtype(precision)
     a, b = (tf.cast(tf.random.normal((width, width)), dtype) for _ in range(2))
-
-    def product():
-        return float(tf.matmul(a, b)[0, 0])
-
-    return product
+    return lambda times: [float(tf.matmul(a, b)[0, 0]) for _ in range(times)][-1]
