@@ -1,4 +1,4 @@
-"""Random batches, the FLOPs of their update, and position vectors.
+"""Random batches, and the FLOPs of their update.
 
 NumPy alone, so that a process that runs PyTorch holds no TensorFlow.
 """
@@ -57,11 +57,3 @@ def count_flops(size: Size, num_logits: int) -> int:
     decoder = size.num_layers * (2 * attention + feed_forward)
     logits = 2 * num_logits * width * size.vocabulary_size
     return 3 * (encoder + decoder + logits)
-
-
-def sine_positions(length: int, width: int) -> np.ndarray:
-    """Returns the position vectors of Section 3.5, `(length, width)`."""
-    rates = 10_000.0 ** (-np.arange(0, width, 2) / width)
-    angles = np.arange(length)[:, None] * rates
-    both = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
-    return both.reshape(length, width).astype(np.float32)

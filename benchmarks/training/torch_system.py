@@ -1,10 +1,10 @@
 """Training of PyTorch's `nn.Transformer`."""
 
+import numpy as np
 import torch
 from torch import nn
 
 from benchmarks.model_sizes import LABEL_SMOOTHING, PADDING_ID, Size
-from benchmarks.training.random_batches import sine_positions
 
 
 class TorchModel(nn.Module):
@@ -93,3 +93,11 @@ def make_product(width: int, precision: str):
     dtype = getattr(torch, precision)
     a, b = (torch.randn(width, width).to(dtype) for _ in range(2))
     return lambda times: [float((a @ b)[0, 0]) for _ in range(times)][-1]
+
+
+def sine_positions(length: int, width: int) -> np.ndarray:
+    """Returns the position vectors of Section 3.5, `(length, width)`."""
+    rates = 10_000.0 ** (-np.arange(0, width, 2) / width)
+    angles = np.arange(length)[:, None] * rates
+    both = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    return both.reshape(length, width).astype(np.float32)

@@ -24,7 +24,6 @@ SYSTEMS = {
     "package": ("keras_systems", "load_package", "tensorflow"),
     "pytorch": ("torch_system", "load", "tensorflow"),
     "keras-hub": ("keras_systems", "load_keras_hub", "tensorflow"),
-    "keras": ("keras_systems", "load_keras", "tensorflow"),
     "package-jax": ("jax_systems", "load_package", "jax"),
     "flax": ("jax_systems", "load_flax", "jax"),
 }
