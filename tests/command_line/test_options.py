@@ -166,7 +166,7 @@ def test_help_explains_each_option_of_a_command(module, monkeypatch, capsys):
         assert exit_.value.code == 0
         assert "--debug" in capsys.readouterr().out
 
-    assert len(actions) > 4
+    assert len(actions) > 3
     assert [action.dest for action in actions if not action.help] == []
 
 

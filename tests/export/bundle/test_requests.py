@@ -24,21 +24,23 @@ def read(folder, name):
     return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def test_rest_is_asked_by_rows_and_by_columns(folder):
-    rows, columns = read(folder, "rest_row"), read(folder, "rest_columnar")
-    answered = read(folder, "rest_row.answer")["predictions"]
-    outputs = read(folder, "rest_columnar.answer")["outputs"]
+def test_rest_is_asked_by_columns(folder):
+    default, options = (
+        read(folder, "serving_default"),
+        read(folder, "translate_options"),
+    )
+    found = read(folder, "serving_default.answer")["outputs"]
+    outputs = read(folder, "translate_options.answer")["outputs"]
 
-    assert rows["signature_name"] == "serving_default"
-    assert columns["signature_name"] == "translate_options"
-    assert rows["instances"] == columns["inputs"]["text"]
-    assert columns["inputs"]["length_penalty"] == [0.6, 0.6]
-    assert columns["inputs"]["max_extra_length"] == [8, 8]
+    assert default["signature_name"] == "serving_default"
+    assert options["signature_name"] == "translate_options"
+    assert default["inputs"]["text"] == options["inputs"]["text"]
+    assert options["inputs"]["length_penalty"] == [0.6, 0.6]
+    assert options["inputs"]["max_extra_length"] == [8, 8]
     # With the options of the export, it does what the default does.
-    found = [row["translation"] for row in answered]
-    assert outputs["translation"] == found
+    assert outputs["translation"] == found["translation"]
     assert outputs["error"] == ["", ""]
-    assert all(found)
+    assert all(found["translation"])
 
 
 @pytest.mark.parametrize(

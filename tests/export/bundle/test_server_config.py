@@ -11,7 +11,6 @@ from command_line.errors import UserError
 from export.bundle.file_layout import SERVER_FILES
 from export.bundle.server_config import choose_name, server_release, write_server_files
 from export.bundle.warmup_requests import WARMUP_BATCH_SIZES
-from export.model.translator import DEFAULT_SIGNATURES
 
 # Contents of the text files of protos, by name: numbers are wrapped in a
 # message.
@@ -20,7 +19,7 @@ FIELD = re.compile(r"^ *(\w+)(?: \{ value|): \"?([^\"\s]+)", re.M)
 
 @pytest.fixture
 def folder(tmp_path):
-    write_server_files(tmp_path, "mine", ["serving_default"])
+    write_server_files(tmp_path, "mine")
     return tmp_path
 
 
@@ -68,8 +67,7 @@ def test_the_readme_names_what_is_there(folder):
     }
     assert f"tensorflow/serving:{server_release()} " in text
     assert f"here {tf.__version__} (`tensorflow` in `1/assets" in text
-    assert "rest_row.json\n```" in text
-    assert "rest_columnar" not in text  # It asks what is not exported.
+    assert "serving_default.json\n```" in text
 
 
 @pytest.mark.parametrize(
@@ -92,12 +90,11 @@ def test_what_someone_changed_stays(folder):
     (folder / "models.config").write_text("changed")
     (folder / "README.md").unlink()
 
-    write_server_files(folder, "other", DEFAULT_SIGNATURES)
+    write_server_files(folder, "other")
 
     assert (folder / "models.config").read_text() == "changed"
     text = (folder / "README.md").read_text()
     assert text.startswith("# other\n")
-    assert "samples/rest_columnar.json\n```" in text
     assert {path.name for path in folder.iterdir()} == set(SERVER_FILES)
 
 

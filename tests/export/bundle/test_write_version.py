@@ -46,9 +46,8 @@ def test_the_bundle_knows_every_file(export_dir):
     assert names_in(export_dir) == {"1", *file_layout.SERVER_FILES}
     extra = [name for name in expected if name.startswith("assets.extra/samples/")]
     assert {name.rpartition("/")[2] for name in extra} == {
-        *("grpc.answer.txt", "grpc.pb", "grpc.txt", "rest_row.json"),
-        *("rest_columnar.answer.json", "rest_columnar.json"),
-        "rest_row.answer.json",
+        *("serving_default.answer.json", "serving_default.json"),
+        *("translate_options.answer.json", "translate_options.json"),
     }
     named = {"variables/variables.index", "assets.extra/tf_serving_warmup_requests"}
     assert named < expected.keys()
@@ -151,7 +150,7 @@ def test_no_sample_has_a_score_that_is_none(tmp_path, score):
     inputs = {name: {"text": np.array([b"a b"], object)} for name in signatures}
 
     with pytest.raises(UserError, match=f"finite.*: score {score} of 'a b'"):
-        write_samples(tmp_path, "mine", signatures, inputs)
+        write_samples(tmp_path, signatures, inputs)
     assert not names_in(tmp_path)
 
 
