@@ -31,7 +31,7 @@ from command_line.markdown import format_table
 
 TRAINED = "trained"  # The model of `--run-dir`.
 EXPORTS = "exports"  # Those of `--export-dir`, and the model of `--firefox`.
-PACKAGE = "package"
+PACKAGE, GREEDY = "package", "package-greedy"
 # The systems of a model by the beginnings of their names, where not all decode it.
 RESTRICTED = {
     TRAINED: (PACKAGE, "ctranslate2", "litert"),
@@ -54,8 +54,8 @@ def list_systems(model: str, args: argparse.Namespace) -> dict[str, tuple]:
     }
 
 
-def measure(model: str, args: argparse.Namespace) -> list[dict]:
-    """Returns a row for each batch size and system."""
+def measure(model: str, args: argparse.Namespace) -> list[list]:
+    """Returns the cells of a row for each batch size and system."""
     title = f"{model}, {args.vocabulary_size:,}" if model in SIZES else model
     systems = list_systems(model, args)
     threads = count_processors()
@@ -101,24 +101,35 @@ def measure(model: str, args: argparse.Namespace) -> list[dict]:
 
 def make_rows(
     model: str, batches: list[dict], answers: dict[str, list[dict]]
-) -> list[dict]:
-    """Returns a row for each system: seconds of the batches in each run."""
-    outputs = {system: runs[0]["outputs"] for system, runs in answers.items()}
-    return [
-        {
-            "model": model,
-            "batch": len(outputs[system]) // len(batches),
-            "system": system,
-            "speeds": [
-                sum(batch["count"] for batch in batches) / sum(run["seconds"])
-                for run in runs
-            ],
-            "seconds": [run["seconds"] for run in runs],
-            "same": compare_translations(system, outputs),
-            "peak_bytes": runs[0]["peak_bytes"],
-        }
+) -> list[list]:
+    """Returns the cells of each system, of what it answered in each run."""
+    count = sum(batch["count"] for batch in batches)
+    speeds = {
+        system: [count / sum(run["seconds"]) for run in runs]
         for system, runs in answers.items()
-    ]
+    }
+    medians = {
+        system: statistics.median(again) for system, (_, *again) in speeds.items()
+    }
+    outputs = {system: runs[0]["outputs"] for system, runs in answers.items()}
+    rows = []
+    for system, runs in answers.items():
+        first, *again = speeds[system]
+        rival = PACKAGE if system == GREEDY else find_baseline(system, answers)
+        size = len(outputs[system]) // len(batches)
+        parts = (runs[:1], runs[1:]) if size == 1 else (None, None)
+        rows.append(
+            [
+                *(model, size, system, f"{first:,.0f}", format_spread(again, ",.0f")),
+                *(part and format_latencies(part) for part in parts),
+                f"{medians[rival] / medians[system]:.2f} ×"
+                if rival in medians
+                else None,
+                compare_translations(system, outputs),
+                f"{runs[0]['peak_bytes'] / 2**30:.2f}",
+            ]
+        )
+    return rows
 
 
 def find_baseline(system: str, systems: Iterable[str]) -> str:
@@ -128,59 +139,22 @@ def find_baseline(system: str, systems: Iterable[str]) -> str:
     """
     if system not in SYSTEMS:
         return next(iter(systems))
-    return PACKAGE + ("-greedy" if system.endswith("-greedy") else "")
+    return GREEDY if system.endswith("-greedy") else PACKAGE
 
 
-def compare_translations(system: str, outputs: dict[str, list]) -> float | None:
+def compare_translations(system: str, outputs: dict[str, list]) -> str | None:
     """Returns the share of the baseline's translations that a system finds."""
     baseline = find_baseline(system, outputs)
     if system == OWN_WEIGHTS or baseline not in outputs:
         return None
     pairs = zip(outputs[system], outputs[baseline], strict=True)
-    return statistics.mean(found == wanted for found, wanted in pairs)
+    return f"{statistics.mean(found == wanted for found, wanted in pairs):.0%}"
 
 
-def print_rows(model: str, rows: list[dict]) -> None:
-    """Prints the rows of a model, as Markdown."""
-    medians = {
-        (row["batch"], row["system"]): statistics.median(row["speeds"][1:])
-        for row in rows
-    }
-    systems = [row["system"] for row in rows]
-    cells = []
-    for row in rows:
-        batch, system, (first, *again) = (
-            row[key] for key in ("batch", "system", "speeds")
-        )
-        is_own = system.startswith(PACKAGE)
-        baseline = PACKAGE if is_own else find_baseline(system, systems)
-        speed = medians.get((batch, baseline))
-        cells.append(
-            [
-                *(row["model"], batch, system),
-                *(f"{first:,.0f}", format_spread(again, ",.0f")),
-                *(
-                    format_latencies(runs) if batch == 1 else None
-                    for runs in (row["seconds"][:1], row["seconds"][1:])
-                ),
-                speed and f"{speed / medians[batch, system]:.2f} ×",
-                None if row["same"] is None else f"{row['same']:.0%}",
-                f"{row['peak_bytes'] / 2**30:.2f}",
-            ]
-        )
-    unit, whose = "target tokens/s", PACKAGE
-    if model == EXPORTS:
-        unit, whose = "sentences/s", "the first"
-    head = (
-        *("model", "batch", "system", f"{unit}, first time", "again"),
-        *("ms at p50, p90, p99, first time", "again", f"{whose} is", "the same"),
-        "peak GiB",
-    )
-    print(f"\n{format_table(head, cells)}")
-
-
-def format_latencies(runs: list[list[float]]) -> str:
-    milliseconds = 1e3 * np.percentile(runs, PERCENTILES)
+def format_latencies(runs: list[dict]) -> str:
+    """Returns percentiles of the batches' milliseconds."""
+    seconds = [run["seconds"] for run in runs]
+    milliseconds = 1e3 * np.percentile(seconds, PERCENTILES)
     return ", ".join(f"{value:,.0f}" for value in milliseconds)
 
 
@@ -237,7 +211,15 @@ def main(argv: list[str] | None = None) -> None:
     models = [TRAINED] if args.run_dir else []
     models += ["base"] if args.sizes is None and not models else args.sizes or []
     for model in [EXPORTS] if args.export_dir else models:
-        print_rows(model, measure(model, args))
+        unit, rival = "target tokens/s", PACKAGE
+        if model == EXPORTS:
+            unit, rival = "sentences/s", "the first"
+        head = (
+            *("model", "batch", "system", f"{unit}, first time", "again"),
+            *("ms at p50, p90, p99, first time", "again", f"{rival} is"),
+            *("the same", "peak GiB"),
+        )
+        print(f"\n{format_table(head, measure(model, args))}")
 
 
 if __name__ == "__main__":
