@@ -143,7 +143,6 @@ def test_a_path_is_one_of_this_machine(capsys, path):
         "translate.explain",
         "serve.__main__",
         "translate.__main__",
-        "paper.table1",
         "paper.table2",
         "paper.table3.__main__",
     ],

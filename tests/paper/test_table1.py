@@ -10,12 +10,7 @@ from paper import graph_flops, table1
 
 @pytest.mark.slow
 def test_growth_is_measured_along_both_axes(capsys):
-    table1.main(
-        [
-            *("--lengths", "8", "16", "--width=4", "--widths=4"),
-            *("--length=8", "--radius=2", "--repetitions=1"),
-        ]
-    )
+    table1.run(table1.Sizes((8, 16), 4, (4,), 8, radius=2, repetitions=1))
 
     rows, memory, exponents = capsys.readouterr().out.split("\n\n")
     # Three sizes, five layers, forward and with the gradient.
@@ -26,14 +21,14 @@ def test_growth_is_measured_along_both_axes(capsys):
 
 @pytest.mark.parametrize("kind", ["self-attention", "restricted"])
 def test_the_products_of_attention_are_those_of_its_graph(kind):
-    options = table1.parse_options(["--radius", "4"])
+    sizes = table1.Sizes(radius=4)
     row = {"kind": kind, "n": 40, "d": 8, "direction": "forward"}
-    call = table1.make_call(row, options)
+    call = table1.make_call(row, sizes)
 
     graph = call.get_concrete_function().graph
     found = graph_flops.count_products(graph, num_tokens=40)
 
-    assert found == 2 * table1.count_products(row, options)
+    assert found == 2 * table1.count_products(row, sizes)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
