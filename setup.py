@@ -28,5 +28,7 @@ setup(
         *(f"{PREFIX}.{package}" for package in find_packages(include=INCLUDED)),
     ],
     package_dir={f"{PREFIX}.{command}": command for command in COMMANDS},
-    package_data={"": ["*.css", "*.html", "*.js", "*.toml", "page/*"]},
+    package_data={
+        "": ["*.css", "*.html", "*.js", "*.md", "*.toml", "page/*", "server_files/*"]
+    },
 )

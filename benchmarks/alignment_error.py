@@ -30,7 +30,7 @@ SEED = 0
 Links = set[tuple[int, int]]
 
 
-def fill(scene: generator.SentenceWords, language: str) -> tuple[str, list[str]]:
+def fill(scene: generator.Sentence, language: str) -> tuple[str, list[str]]:
     """Returns the text of a side, and the slot of each character, or ""."""
     parts = list(scene.fill_parts(language))
     text = "".join(written for _, written in parts)
@@ -107,7 +107,7 @@ def link_slot(
 
 def draw_pair(rng: random.Random) -> tuple[tuple[str, str], Links, Links]:
     """Returns a pair of sentences, its sure links and its possible ones."""
-    scene = generator.SentenceWords(rng.choice(generator.patterns()), rng)
+    scene = generator.Sentence(rng.choice(generator.patterns()), rng)
     sides = [fill(scene, language) for language in LANGUAGES]
     for rule, replacement in generator.SPANISH_RULES:
         sides[1] = apply_rule(rule, replacement, *sides[1])

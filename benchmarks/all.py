@@ -1,6 +1,6 @@
 """Measures what the guide reports, and writes it to one file.
 
-    python -m benchmarks.all [NAME ...] [--quick]
+    python -m benchmarks.all [NAME ...]
 
 `measurements.toml`, beside this file, lists the names with their commands, and
 the variables that say where corpora are. Their output goes to `results.json`,
@@ -25,13 +25,13 @@ import tomllib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from benchmarks.shared.interleaved_runs import ROOT, describe_machine
+from benchmarks.interleaved_runs import ROOT
+from benchmarks.machine import describe_machine
 from command_line.errors import UserError, exit_on_user_error
 from command_line.text_files import write_atomically
 
 MEASUREMENTS = ROOT / "benchmarks/measurements.toml"
 RESULTS = ROOT / "benchmarks/results.json"
-QUICK_RESULTS = ROOT / "build/quick_results.json"
 # Beyond this load the machine does something else.
 MAX_LOAD = 0.7
 # Changes of these files change no figure.
@@ -71,17 +71,14 @@ class Command(NamedTuple):
         return done.stdout or ""
 
 
-def read_measurements(is_quick: bool) -> dict[str, list[Command]]:
+def read_measurements() -> dict[str, list[Command]]:
     """Returns the commands of each measurement: `\\` at an end continues one."""
-    tables = tomllib.loads(MEASUREMENTS.read_text("utf-8"))
-    key = "quick" if is_quick else "commands"
     return {
         name: [
             Command(text.removeprefix("@"), is_kept=text[0] != "@")
-            for text in re.split(r"(?<!\\)\n", table[key].strip())
+            for text in re.split(r"(?<!\\)\n", commands.strip())
         ]
-        for name, table in tables.items()
-        if key in table
+        for name, commands in tomllib.loads(MEASUREMENTS.read_text("utf-8")).items()
     }
 
 
@@ -100,14 +97,12 @@ def check_conditions() -> None:
     load = os.getloadavg()[0]
     if load > MAX_LOAD:
         raise UserError(
-            "nothing else may run on the machine (--quick ignores it). "
-            f"Received: a load of {load:.1f}"
+            f"nothing else may run on the machine. Received: a load of {load:.1f}"
         )
     changed = git("status", "--porcelain", "--", *PATHS)
     if changed:
         raise UserError(
-            "the code must be committed (--quick ignores it). Received: "
-            f"changes of {changed.split()[-1]}"
+            f"the code must be committed. Received: changes of {changed.split()[-1]}"
         )
 
 
@@ -145,7 +140,7 @@ def describe_results(name: str, path: pathlib.Path = RESULTS) -> str:
         ValueError: If it was not measured, or not all of it.
     """
     entry = json.loads(path.read_text("utf-8")).get(name, {"commands": []})
-    if len(entry["commands"]) < len(read_measurements(is_quick=False)[name]):
+    if len(entry["commands"]) < len(read_measurements()[name]):
         raise ValueError(f"`python -m benchmarks.all {name}` comes first")
     parts, waiting = [], []
     for done in entry["commands"]:
@@ -173,29 +168,25 @@ def in_code(text: str) -> str:
     return f"```\n{text}\n```"
 
 
-def run(names: list[str], is_quick: bool) -> None:
+def run(names: list[str]) -> None:
     """Runs measurements, and saves the results after each command.
 
     Raises:
         UserError: If the machine is busy or the code not committed, or, after
             all others were measured, if some could not be.
     """
-    if not is_quick:
-        check_conditions()
-    measurements = read_measurements(is_quick)
-    path = QUICK_RESULTS if is_quick else RESULTS
+    check_conditions()
     results = {}
     with contextlib.suppress(FileNotFoundError):
-        results = json.loads(path.read_text("utf-8"))
+        results = json.loads(RESULTS.read_text("utf-8"))
     origin = describe_origin()
 
     def save() -> None:
-        path.parent.mkdir(exist_ok=True)
         text = json.dumps(results, indent=1, ensure_ascii=False)
-        write_atomically(path, f"{text}\n".encode())
+        write_atomically(RESULTS, f"{text}\n".encode())
 
     failed = []
-    for name, commands in measurements.items():
+    for name, commands in read_measurements().items():
         if names and name not in names:
             continue
         try:
@@ -207,11 +198,11 @@ def run(names: list[str], is_quick: bool) -> None:
         raise UserError(
             f"all must be measured. Received: failures of {', '.join(failed)}"
         )
-    print(f"written to {path.relative_to(ROOT)}")
+    print(f"written to {RESULTS.relative_to(ROOT)}")
 
 
 def main(argv: list[str] | None = None) -> None:
-    known = read_measurements(is_quick=False)
+    known = read_measurements()
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.all",
         description=__doc__,
@@ -219,8 +210,6 @@ def main(argv: list[str] | None = None) -> None:
     )
     names = f"what to measure (default: all): {', '.join(known)}"
     parser.add_argument("names", nargs="*", metavar="NAME", help=names)
-    quick = "runs shorter commands, and writes build/quick_results.json"
-    parser.add_argument("--quick", action="store_true", help=quick)
     args = parser.parse_args(argv)
     with exit_on_user_error():
         if unknown := set(args.names) - {*known}:
@@ -228,7 +217,7 @@ def main(argv: list[str] | None = None) -> None:
                 f"NAME must be one of {', '.join(known)}. "
                 f"Received: {', '.join(unknown)}"
             )
-        run(args.names, args.quick)
+        run(args.names)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ def draw_sentences(count: int, seed: int) -> list[tuple[str, str, list]]:
     rng, found = random.Random(seed), {}
     held_out = generator.held_out_combinations(0)
     while len(found) < count:
-        scene = generator.SentenceWords(rng.choice(generator.patterns()), rng)
-        english, spanish = scene.write_pair()
+        scene = generator.Sentence(rng.choice(generator.patterns()), rng)
+        english, spanish = scene.english, scene.spanish
         drawn = [word for word in scene.drawn.values() if isinstance(word, Phrase)]
         pairs = [(word.english, word.spanish) for word in drawn]
         for noun in (word.noun for word in drawn):

@@ -14,6 +14,7 @@ document of 20,000 characters again and again.
 
 import argparse
 import collections
+import concurrent.futures
 import contextlib
 import http.client
 import itertools
@@ -22,7 +23,6 @@ import pathlib
 import random
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 
@@ -37,22 +37,57 @@ MAX_BYTES = 4000
 DOCUMENT_CHARACTERS = 20_000
 
 
-class Load:
-    """Seconds of requests, their sentences, and what went wrong, counted."""
+class Client:
+    """A client of the service: its requests, and what it measured.
 
-    def __init__(self):
+    The answers must be `answers`, by text: the translation and its number of
+    sentences. Without them each text counts as a sentence.
+    """
+
+    def __init__(self, texts: list[str], answers: dict | None = None, form="text"):
+        self.texts, self.answers, self.form = texts, answers, form
+        self.start()
+
+    def start(self) -> None:
         self.seconds, self.sentences = [], 0
         self.problems = collections.Counter()  # By status, or "wrong".
 
-    def summarize(self, elapsed_seconds: float) -> dict:
-        p50, p99 = np.percentile(self.seconds or [np.nan], [50, 99])
-        return {
-            "requests": len(self.seconds),
-            "problems": dict(self.problems),
-            "sentences_per_second": round(self.sentences / elapsed_seconds, 1),
-            "p50_ms": round(1000 * p50, 1),
-            "p99_ms": round(1000 * p99, 1),
-        }
+    def run(self, port: int, seconds: float) -> None:
+        """Sends the texts one after the other, again and again, for some time."""
+        self.start()
+        fields = {"source": "en", "target": "xx", "format": self.form}
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        end = time.monotonic() + seconds
+        with contextlib.closing(connection):
+            for text in itertools.cycle(self.texts):
+                began = time.monotonic()
+                if began > end:
+                    return
+                body = json.dumps({"q": text, **fields})
+                connection.request("POST", "/translate", body)
+                response = connection.getresponse()
+                answer = json.loads(response.read())
+                self.seconds.append(time.monotonic() - began)
+                wanted, sentences = (self.answers or {}).get(text, (None, 1))
+                self.sentences += sentences
+                if response.status != 200:
+                    self.problems[response.status] += 1
+                elif self.answers and answer["translatedText"] != wanted:
+                    self.problems["wrong"] += 1
+
+
+def summarize(clients: list[Client], elapsed_seconds: float) -> dict:
+    """Returns what clients measured together."""
+    seconds = [each for client in clients for each in client.seconds]
+    sentences = sum(client.sentences for client in clients)
+    p50, p99 = np.percentile(seconds or [np.nan], [50, 99])
+    return {
+        "requests": len(seconds),
+        "problems": sum((c.problems for c in clients), collections.Counter()),
+        "sentences_per_second": round(sentences / elapsed_seconds, 1),
+        "p50_ms": round(1000 * p50, 1),
+        "p99_ms": round(1000 * p99, 1),
+    }
 
 
 def make_requests(sentences: list[str]) -> list[str]:
@@ -81,7 +116,7 @@ def run_plain_loop(
 
     Returns a summary, and the answer to each text with its number of sentences.
     """
-    model, load, answers = load_export(export_dir), Load(), {}
+    model, load, answers = load_export(export_dir), Client(texts), {}
     started = time.monotonic()
     for count, text in enumerate(itertools.cycle(texts)):
         began = time.monotonic()
@@ -93,65 +128,17 @@ def run_plain_loop(
         answers[text] = (answer, len(found))
         load.seconds.append(time.monotonic() - began)
         load.sentences += len(found)
-    return load.summarize(time.monotonic() - started), answers
+    return summarize([load], time.monotonic() - started), answers
 
 
-def send_requests(
-    port: int,
-    load: Load,
-    done: threading.Event,
-    texts: list[str],
-    answers: dict | None = None,
-    form: str = "text",
-) -> None:
-    """Sends texts one after the other, again and again, until an event.
-
-    The service must repeat the `answers` of `run_plain_loop`; without them each
-    text counts as a sentence.
-    """
-    fields = {"source": "en", "target": "xx", "format": form}
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-    with contextlib.closing(connection):
-        for text in itertools.cycle(texts):
-            began = time.monotonic()
-            if done.is_set():
-                return
-            connection.request("POST", "/translate", json.dumps({"q": text, **fields}))
-            response = connection.getresponse()
-            answer = json.loads(response.read())
-            load.seconds.append(time.monotonic() - began)
-            wanted, sentences = answers[text] if answers else (None, 1)
-            load.sentences += sentences
-            if response.status != 200:
-                load.problems[response.status] += 1
-            elif answers and answer["translatedText"] != wanted:
-                load.problems["wrong"] += 1
-
-
-def run_clients(
-    port: int, seconds: float, clients: dict[str, list[dict]]
-) -> dict[str, dict]:
-    """Runs groups of clients at the same time; returns a summary of each group.
-
-    The dict has the last arguments of `send_requests` for each client.
-    """
-    done, loads = threading.Event(), {name: Load() for name in clients}
-    threads = [
-        threading.Thread(
-            target=send_requests, args=(port, loads[name], done), kwargs=options
-        )
-        for name, group in clients.items()
-        for options in group
-    ]
+def run_clients(port: int, seconds: float, **groups: list[Client]) -> dict[str, dict]:
+    """Runs groups of clients at the same time; returns a summary of each group."""
+    clients = list(itertools.chain.from_iterable(groups.values()))
     started = time.monotonic()
-    for thread in threads:
-        thread.start()
-    time.sleep(seconds)
-    done.set()
-    for thread in threads:
-        thread.join()
+    with concurrent.futures.ThreadPoolExecutor(len(clients)) as pool:
+        list(pool.map(lambda client: client.run(port, seconds), clients))
     elapsed = time.monotonic() - started
-    return {name: load.summarize(elapsed) for name, load in loads.items()}
+    return {name: summarize(group, elapsed) for name, group in groups.items()}
 
 
 @contextlib.contextmanager
@@ -177,11 +164,11 @@ def measure_load(args: argparse.Namespace, sentences: list[str]) -> dict:
     seconds = 60 * args.minutes
     plain, answers = run_plain_loop(args.export_dir, texts, min(seconds, 30))
     orders = [random.Random(i).sample(texts, len(texts)) for i in range(args.clients)]
-    clients = [{"texts": order, "answers": answers} for order in orders]
+    clients = [Client(order, answers) for order in orders]
     with service(args.export_dir) as (port, pid):
         halves, memory = {}, [resident_mib(pid)]
         for half in ("first_half", "second_half"):
-            halves |= run_clients(port, seconds / 2, {half: clients})
+            halves |= run_clients(port, seconds / 2, **{half: clients})
             memory.append(resident_mib(pid))
     return {
         "plain_loop": plain,
@@ -193,16 +180,17 @@ def measure_load(args: argparse.Namespace, sentences: list[str]) -> dict:
 
 def measure_latencies(args: argparse.Namespace, sentences: list[str]) -> dict:
     """Returns the latencies of one client, of two, and beside a document."""
-    one = {"sentences": [{"texts": sentences}]}
-    two = {"sentences": [{"texts": sentences[i::2]} for i in range(2)]}
-    document = make_document(sentences)
-    documents = {"documents": [{"texts": [document], "form": "html"}]}
+    one = [Client(sentences)]
+    two = [Client(sentences[i::2]) for i in range(2)]
+    documents = [Client([make_document(sentences)], form="html")]
     with service(args.export_dir) as (port, _):
-        run_clients(port, 2, two | documents)  # Warm up.
+        run_clients(port, 2, sentences=two, documents=documents)  # Warm up.
         return {
-            "one_client": run_clients(port, args.latency, one),
-            "two_clients": run_clients(port, args.latency, two),
-            "beside_html": run_clients(port, args.latency, one | documents),
+            "one_client": run_clients(port, args.latency, sentences=one),
+            "two_clients": run_clients(port, args.latency, sentences=two),
+            "beside_html": run_clients(
+                port, args.latency, sentences=one, documents=documents
+            ),
         }
 
 

@@ -20,7 +20,7 @@ COMMANDS = {
     "grid": "train.grid",
     "export": "export",
     "check": "export.check",
-    "page": "export.page",
+    "browser-page": "export.browser_page",
     "translate": "translate",
     "evaluate": "translate.evaluate",
     "explain": "translate.explain",

@@ -12,7 +12,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 
 from demo_corpus import lexicon
@@ -58,35 +57,31 @@ def demo_corpus(seed: int = 0) -> dict[str, list[Pair]]:
     """
     rng = random.Random(seed)
     held_out = held_out_combinations(seed)
-
-    spare = SIZES["train"] // 20  # In case of words that training lacks.
+    train, validation, test, unseen = SIZES.values()
+    spare = train // 20  # In case of words that training lacks.
     seen = _generate(
         rng,
-        sum(SIZES.values()) - SIZES["unseen"] + spare,
+        train + validation + test + spare,
         accept=lambda sentence: not sentence.combinations & held_out,
     )
-    train, rest = seen[: SIZES["train"]], seen[SIZES["train"] :]
-
-    known = {token for sentence in train for token in _tokens(sentence)}
-    rest = [sentence for sentence in rest if known.issuperset(_tokens(sentence))]
-    unseen = _generate(
+    known = {token for sentence in seen[:train] for token in _tokens(sentence)}
+    rest = [s for s in seen[train:] if known.issuperset(_tokens(s))]
+    others = _generate(
         rng,
-        SIZES["unseen"],
+        unseen,
         accept=lambda sentence: (
             sentence.combinations & held_out and known.issuperset(_tokens(sentence))
         ),
     )
-
-    end = SIZES["validation"] + SIZES["test"]
-    splits = {
-        "train": train,
-        "validation": rest[: SIZES["validation"]],
-        "test": rest[SIZES["validation"] : end],
-        "unseen": unseen,
-    }
+    splits = (
+        seen[:train],
+        rest[:validation],
+        rest[validation : validation + test],
+        others,
+    )
     return {
         split: [(sentence.english, sentence.spanish) for sentence in sentences]
-        for split, sentences in splits.items()
+        for split, sentences in zip(SIZES, splits, strict=True)
     }
 
 
@@ -114,25 +109,16 @@ def held_out_combinations(seed: int = 0) -> set[Pair]:
     return held_out
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """A pair of sentences and the `(word, noun)` combinations in it."""
-
-    english: str
-    spanish: str
-    combinations: frozenset[Pair]
-
-
 def _generate(
-    rng: random.Random, size: int, accept: Callable[[Sentence], bool]
-) -> list[Sentence]:
+    rng: random.Random, size: int, accept: Callable[["Sentence"], bool]
+) -> list["Sentence"]:
     """Draw `size` accepted sentences, in turn from each pattern; shuffle."""
-    sentences: dict[str, Sentence] = {}
+    sentences = {}
     active = list(patterns())
     while active and len(sentences) < size:
         for pattern in list(active):
             for _ in range(MAX_DRAWS):
-                sentence = draw_sentence(pattern, rng)
+                sentence = Sentence(pattern, rng)
                 if sentence.english not in sentences and accept(sentence):
                     sentences[sentence.english] = sentence
                     break
@@ -143,7 +129,7 @@ def _generate(
     return drawn
 
 
-def _tokens(sentence: Sentence) -> set[Pair]:
+def _tokens(sentence: "Sentence") -> set[Pair]:
     """The words and marks of both sides, each with its language."""
     return {
         (language, token)
@@ -178,42 +164,36 @@ def slots(template: str) -> list[tuple[str, ...]]:
     return [tuple(parts[start : start + 4]) for start in range(0, len(parts), 4)]
 
 
-def draw_sentence(pattern: Pair, rng: random.Random) -> Sentence:
-    """Fill the slots of a pattern, one of `patterns()`."""
-    words = SentenceWords(pattern, rng)
-    return Sentence(*words.write_pair(), frozenset(words.combinations))
-
-
 def capitalize(text: str) -> str:
     """Raise the first letter of each sentence in a text."""
     return CAPITAL.sub(lambda match: match[0].upper(), text)
 
 
-class SentenceWords:
-    """The words that were drawn for the slots of one sentence.
+class Sentence:
+    """A sentence in both languages: a pattern, one of `patterns()`, with words.
 
-    `combinations` has the `(word, noun)` pairs drawn so far.
+    Attributes:
+        english, spanish: The texts.
+        drawn: The word or phrase of each slot.
+        combinations: The `(word, noun)` pairs that were drawn.
     """
 
     def __init__(self, pattern: Pair, rng: random.Random):
-        self.templates = dict(zip(("english", "spanish"), pattern, strict=True))
-        self.rng = rng
+        self._templates = dict(zip(("english", "spanish"), pattern, strict=True))
+        self._rng = rng
         self.drawn: dict[str, Invariable | Phrase | Word] = {"it": IT}
         self.combinations: set[Pair] = set()
-
-    def write_pair(self) -> Pair:
-        """Write the sentence in both languages."""
         english, spanish = (
             "".join(text for _, text in self.fill_parts(language))
-            for language in self.templates
+            for language in self._templates
         )
         for rule, replacement in SPANISH_RULES:
             spanish = rule.sub(replacement, spanish)
-        return capitalize(english), capitalize(spanish)
+        self.english, self.spanish = capitalize(english), capitalize(spanish)
 
     def fill_parts(self, language: str) -> Iterator[Pair]:
         """Yield the parts of a filled template, each after its slot or ""."""
-        for literal, slot, form, target in slots(self.templates[language]):
+        for literal, slot, form, target in slots(self._templates[language]):
             yield "", literal
             if slot:
                 word = self.get(slot, target or "subject")
@@ -231,7 +211,7 @@ class SentenceWords:
         if name in lexicon.NAMED_VERBS:
             return lexicon.NAMED_VERBS[name]
         if name in lexicon.VERB_SLOTS:
-            return self.rng.choice(lexicon.VERB_SLOTS[name])
+            return self._rng.choice(lexicon.VERB_SLOTS[name])
         if name in lexicon.PHRASES:
             return self._draw_invariable(name)
         if name in lexicon.NOUN_SLOTS:
@@ -244,73 +224,81 @@ class SentenceWords:
     def _draw_invariable(self, name: str) -> Invariable:
         """Draw a phrase that is not in the sentence yet."""
         phrases = lexicon.PHRASES[name]
-        while (phrase := self.rng.choice(phrases)) in self.drawn.values():
+        while (phrase := self._rng.choice(phrases)) in self.drawn.values():
             pass
         return phrase
 
     def _draw_noun_phrase(self, name: str) -> Phrase:
         kinds, singular_groups, plural_groups, chance = lexicon.NOUN_SLOTS[name]
-        noun = self._draw_noun(kinds)
+        noun, plural = self._draw_noun(kinds), False
         if noun.kind in lexicon.UNCOUNTABLE_KINDS:
-            plural = False
             groups = [g for g in singular_groups if g != "a"] or plural_groups
         else:
             plural = not singular_groups or (
-                bool(plural_groups) and self.rng.random() < 0.4
+                bool(plural_groups) and self._rng.random() < 0.4
             )
             groups = plural_groups if plural else singular_groups
         adjective = None
         if name == "ordered":
-            adjective = self.rng.choice(lexicon.ORDINALS)
-        elif self.rng.random() < chance:
+            adjective = self._rng.choice(lexicon.ORDINALS)
+        elif self._rng.random() < chance:
             adjective = self._draw_adjective(noun)
-        determiners = lexicon.DETERMINERS[plural][self.rng.choice(groups)]
-        return noun_phrase(self.rng.choice(determiners), noun, plural, adjective)
+        determiners = lexicon.DETERMINERS[plural][self._rng.choice(groups)]
+        return noun_phrase(self._rng.choice(determiners), noun, plural, adjective)
 
     def _draw_noun(self, kinds: frozenset[str]) -> Noun:
         """Draw a noun; one that suits the verb if its kinds are `=`."""
         if kinds != {"="}:
-            return self.rng.choice(lexicon.nouns_of_kinds(kinds))
-        verb = self.get(VERB_OF_OBJECT.search(self.templates["english"])[1])
-        noun = self.rng.choice(lexicon.nouns_of_kinds(verb.kinds))
+            return self._rng.choice(lexicon.nouns_of_kinds(kinds))
+        verb = self.get(VERB_OF_OBJECT.search(self._templates["english"])[1])
+        noun = self._rng.choice(lexicon.nouns_of_kinds(verb.kinds))
         self.combinations.add((verb.english, noun.english))
         return noun
 
     def _draw_adjective(self, noun: Noun | None, trait: str = "") -> Word:
         """Draw an adjective that suits a noun, or a person, and has a trait."""
         kind = noun.kind if noun else "person"
-        adjective = self.rng.choice(lexicon.adjectives_for(kind, trait))
+        adjective = self._rng.choice(lexicon.adjectives_for(kind, trait))
         if noun:
             self.combinations.add((adjective.english, noun.english))
         return adjective
 
     def _draw_pronoun(self, *excluded: int) -> Phrase:
         """Draw a personal pronoun, but for some persons."""
-        return self.rng.choice([p for p in PRONOUNS if p.person not in excluded])
+        return self._rng.choice([p for p in PRONOUNS if p.person not in excluded])
 
     def _draw_subject(self) -> Phrase:
-        if self.rng.random() < 0.5:
+        if self._rng.random() < 0.5:
             return self._draw_pronoun()
-        if self.rng.random() < 0.1:
-            name = self.rng.choice(lexicon.NAMES)
+        if self._rng.random() < 0.1:
+            name = self._rng.choice(lexicon.NAMES)
             return Phrase(f"{name.english} and I", f"{name.spanish} y yo", person=WE)
-        return self._draw_human()
-
-    def _draw_asked(self) -> Phrase:
-        if self.rng.random() < 0.4:
-            return self._draw_pronoun(ME, WE)
         return self._draw_human()
 
     def _draw_human(self, singular: bool = False) -> Phrase:
         """Draw a name, a couple of names, a relative or someone with a job."""
-        chance = self.rng.random()
+        chance = self._rng.random()
         if chance < 0.4:
             return self._draw_name(couple=chance < 0.05 and not singular)
         if chance < 0.75:
             return self._draw_relative(singular)
         return self._draw_noun_phrase("someone" if singular else "person")
 
+    def _draw_holder(self) -> Phrase:
+        """Draw someone who can own: a human in the singular."""
+        return self._draw_human(singular=True)
+
     _draw_company = _draw_human
+
+    def _draw_asked(self) -> Phrase:
+        """Draw someone else: a pronoun or a human."""
+        pronoun = self._rng.random() < 0.4
+        return self._draw_pronoun(ME, WE) if pronoun else self._draw_human()
+
+    def _draw_sufferer(self) -> Phrase:
+        """Draw someone whose body hurts: a pronoun or a human in the singular."""
+        pronoun = self._rng.random() < 0.4
+        return self._draw_pronoun(WE, THEY) if pronoun else self._draw_holder()
 
     def _draw_name(self, couple: bool = False) -> Phrase:
         """Draw one or two names that are not in the sentence yet."""
@@ -318,35 +306,25 @@ class SentenceWords:
             word.english for word in self.drawn.values() if isinstance(word, Phrase)
         )
         names = [name for name in lexicon.NAMES if name.english not in drawn]
-        return join(*self.rng.sample(names, 2)) if couple else self.rng.choice(names)
+        return join(*self._rng.sample(names, 2)) if couple else self._rng.choice(names)
 
     def _draw_kin(self) -> Phrase:
         """Draw someone whose job is not named yet."""
-        chance = self.rng.random()
+        chance = self._rng.random()
         if chance < 0.3:
             return self._draw_pronoun()
         if chance < 0.6:
-            return self.rng.choice(lexicon.NAMES)
+            return self._rng.choice(lexicon.NAMES)
         return self._draw_relative()
 
     def _draw_relative(self, singular: bool = False) -> Phrase:
         kinds = lexicon.FAMILY_KINDS
         noun = self._draw_noun(kinds - {"couple"} if singular else kinds)
         can_be_plural = noun.kind == "relative" and not singular
-        plural = noun.kind == "couple" or (can_be_plural and self.rng.random() < 0.25)
+        plural = noun.kind == "couple" or (can_be_plural and self._rng.random() < 0.25)
         group = "partner" if noun.kind == "spouse" else "possessive"
-        determiner = self.rng.choice(lexicon.DETERMINERS[plural][group])
+        determiner = self._rng.choice(lexicon.DETERMINERS[plural][group])
         return noun_phrase(determiner, noun, plural)
-
-    def _draw_holder(self) -> Phrase:
-        """Draw someone who can own: a human in the singular."""
-        return self._draw_human(singular=True)
-
-    def _draw_sufferer(self) -> Phrase:
-        """Draw someone whose body hurts: a pronoun or a human in the singular."""
-        if self.rng.random() < 0.4:
-            return self._draw_pronoun(WE, THEY)
-        return self._draw_holder()
 
     def _draw_whom(self) -> Phrase:
         """Draw a personal pronoun other than the subject."""
@@ -358,19 +336,19 @@ class SentenceWords:
         return profession(self._draw_noun(frozenset({"job"})))
 
     def _draw_owner(self) -> Word:
-        return self.rng.choice(lexicon.OWNERS)
+        return self._rng.choice(lexicon.OWNERS)
 
     def _draw_peer(self) -> Phrase:
         """Draw another thing of the kind and number of the slot `thing`."""
         thing = self.get("thing")
         plural = thing.person == THEY
         nouns = lexicon.nouns_of_kinds(frozenset({thing.noun.kind}))
-        noun = self.rng.choice([n for n in nouns if n != thing.noun])
+        noun = self._rng.choice([n for n in nouns if n != thing.noun])
         return noun_phrase(lexicon.DETERMINERS[plural]["the"][0], noun, plural)
 
     def _draw_ago(self) -> Invariable:
         """Draw a time in the past, such as "yesterday" or "two weeks ago"."""
-        if self.rng.random() < 0.5:
+        if self._rng.random() < 0.5:
             return self._draw_invariable("recently")
         number, unit = self._draw_invariable("number"), self._draw_invariable("unit")
         return Invariable(
@@ -382,6 +360,6 @@ class SentenceWords:
         """Draw a time of the day, such as "at half past two"."""
         number = self._draw_invariable("number")
         english, spanish = f"at half past {number.english}", f"{number.spanish} y media"
-        if self.rng.random() < 0.5:
+        if self._rng.random() < 0.5:
             english, spanish = f"at {number.english} o'clock", number.spanish
         return Invariable(english, f"a las {spanish}")

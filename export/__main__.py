@@ -12,6 +12,7 @@ from command_line.errors import UserError, exit_on_user_error, refuse_damage
 from command_line.options import (
     add_options,
     flag,
+    natural,
     option,
     parse_or_show_examples,
     read_options,
@@ -31,7 +32,7 @@ from export.ctranslate2.model_directory import write_ctranslate2
 from export.litert.model_directory import write_litert
 from export.model.request_validation import CHECKS
 from export.model.search import SearchSettings
-from export.model.translator import DEFAULT_SIGNATURES, INPUTS
+from export.model.signature_inputs import DEFAULT_SIGNATURES, INPUTS
 
 EXAMPLES = """
 python -m export --run-dir runs/mine --export-dir exports/mine
@@ -54,7 +55,6 @@ DEFAULTS = {
     "max_extra_length": (50, 300),
     "penalty_offset": (5.0, 5.0),
 }
-MAX_PENALTY_OFFSET = 1_000
 RULES = ("no_repeat_ngram", "min_length", "max_length_ratio", "constrain_trees")
 ALIGNMENT = ("align_layer", "align_head")
 SERVER_OPTIONS = ("model_name", "signatures")
@@ -154,10 +154,11 @@ class ExportOptions:
         "signatures to export: all, or some of "
         f"{', '.join(INPUTS)} (default: those that translate)",
         nargs="+",
+        choices=("all", *INPUTS),
         metavar="NAME",
     )
     version: int | None = option(
-        None, "folder in --export-dir (default: the next number)", kind=int
+        None, "folder in --export-dir (default: the next number)", kind=natural
     )
     model_name: str | None = option(
         None, "the model's name in requests (default: the name of --export-dir)"
@@ -183,13 +184,8 @@ def choose_signatures(names: list[str] | None) -> tuple[str, ...]:
     """Returns the names of the signatures to export, with the default one."""
     if names is None:
         return DEFAULT_SIGNATURES
-    if names == ["all"]:
+    if "all" in names:
         return tuple(INPUTS)
-    for name in names:
-        if name not in INPUTS:
-            raise UserError(
-                f"--signatures must be all, or of {', '.join(INPUTS)}. Received: {name}"
-            )
     return tuple(n for n in INPUTS if n in names or n == DEFAULT_SIGNATURES[0])
 
 
@@ -229,28 +225,12 @@ def fill_in_defaults(options: ExportOptions) -> ExportOptions:
 
 def check_options(options: ExportOptions) -> None:
     """Refuses values out of range and options that exclude each other."""
-    for name, wanted, good in (
-        *(
-            (name, wanted, is_good(getattr(options, name)))
-            for name, (wanted, is_good) in CHECKS.items()
-            if hasattr(options, name)
-        ),
-        (
-            "penalty_offset",
-            f"between 0 and {MAX_PENALTY_OFFSET:,}",
-            0 <= options.penalty_offset <= MAX_PENALTY_OFFSET,
-        ),
-        ("version", "0 or more", options.version is None or options.version >= 0),
-        (
-            "precision",
-            f"{' or '.join(PRECISIONS[options.format])} with --format {options.format}",
-            options.precision in PRECISIONS[options.format],
-        ),
-    ):
-        if not good:
-            raise UserError(
-                f"{flag(name)} must be {wanted}. Received: {getattr(options, name)}"
-            )
+    fitting = PRECISIONS[options.format]
+    words = f"{' or '.join(fitting)} with --format {options.format}"
+    checks = {**CHECKS, "precision": (words, fitting.__contains__)}
+    for name, (wanted, is_good) in checks.items():
+        if hasattr(options, name) and not is_good(value := getattr(options, name)):
+            raise UserError(f"{flag(name)} must be {wanted}. Received: {value}")
     if options.format == "saved_model":
         return
     if len(options.run_dir) > 1:

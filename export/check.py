@@ -226,12 +226,12 @@ def check_samples(ask: Callable, signatures: dict, folder: pathlib.Path) -> Chec
         for sample in show_progress(samples, unit="sample"):
             outputs = ask(sample.signature, sample.inputs)
             check.problems += [
-                f"{sample.name}: {difference}"
+                f"{sample.signature}: {difference}"
                 for difference in describe_differences(sample.outputs, outputs)
             ]
             pairs = zip(sample.inputs["text"], outputs["translation"], strict=True)
             check.notes += [
-                f"{sample.name}: {abbreviate(text)} -> {abbreviate(translation)}"
+                f"{sample.signature}: {abbreviate(text)} -> {abbreviate(translation)}"
                 for text, translation in pairs
             ]
     except UserError:  # An unreachable server is not a damaged export.

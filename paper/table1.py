@@ -11,23 +11,20 @@ and with them.
 """
 
 import argparse
+import concurrent.futures
 import ctypes
-import dataclasses
-import os
+import multiprocessing
 import pathlib
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from command_line.errors import UserError, exit_on_user_error
 from command_line.markdown import format_table
-from command_line.options import add_options, option, positive, read_options
 from keras_transformer import MultiHeadAttention, RestrictedSelfAttention
 
 # The complexity of each layer in Table 1: its exponents of n and of d.
@@ -43,33 +40,19 @@ FITTED_POINTS = 3  # The largest: what is of lower order fades.
 M_MMAP_THRESHOLD = -3  # Of the C library's mallopt.
 
 
-@dataclasses.dataclass(frozen=True)
-class CostOptions:
-    """Options of the command."""
+class Sizes(NamedTuple):
+    """What is measured: `n` grows with `d = width`, and `d` with `n = length`."""
 
-    lengths: tuple[int, ...] = option(
-        (512, 1024, 2048, 4096), "n", kind=positive(int), nargs="+"
-    )
-    width: int = option(64, "d while the length grows", kind=positive(int))
-    widths: tuple[int, ...] = option(
-        (64, 128, 256, 512), "d", kind=positive(int), nargs="+"
-    )
-    length: int = option(4096, "n while the width grows", kind=positive(int))
-    radius: int = option(
-        16, "restricted attention: r = 2 radius + 1", kind=positive(int)
-    )
-    kernel_size: int = option(3, "convolution: k", kind=positive(int))
-    repetitions: int = option(5, "the median is taken", kind=positive(int))
-    peaks: bool = option(False, argparse.SUPPRESS)
+    lengths: tuple[int, ...] = (512, 1024, 2048, 4096)
+    width: int = 64
+    widths: tuple[int, ...] = (64, 128, 256, 512)
+    length: int = 4096
+    radius: int = 16  # Of restricted attention: r = 2 radius + 1.
+    kernel_size: int = 3  # Of the convolution.
+    repetitions: int = 5  # The median is taken.
 
 
-def parse_options(argv: list[str]) -> CostOptions:
-    parser = argparse.ArgumentParser(prog="python -m paper.table1", description=__doc__)
-    add_options(parser, CostOptions)
-    return read_options(parser.parse_args(argv), CostOptions)
-
-
-def make_layer(kind: str, width: int, options: CostOptions) -> Callable:
+def make_layer(kind: str, width: int, sizes: Sizes) -> Callable:
     """Returns a layer that maps `(B, n, width)` to the same shape."""
     if kind.startswith("self-attention"):
         layer = MultiHeadAttention(1, width)
@@ -77,16 +60,16 @@ def make_layer(kind: str, width: int, options: CostOptions) -> Callable:
         weights = kind.endswith("weights returned")
         return lambda x: layer(x, x, return_attention_scores=weights)
     if kind == "restricted":
-        layer = RestrictedSelfAttention(1, width, options.radius)
+        layer = RestrictedSelfAttention(1, width, sizes.radius)
     elif kind == "recurrent":
         layer = keras.layers.LSTM(width, return_sequences=True)
     else:
-        layer = keras.layers.Conv1D(width, options.kernel_size, padding="same")
+        layer = keras.layers.Conv1D(width, sizes.kernel_size, padding="same")
     layer.build((None, None, width))
     return layer
 
 
-def count_products(row: dict, options: CostOptions) -> int:
+def count_products(row: dict, sizes: Sizes) -> int:
     """Returns the multiplications in the matrix products of a forward pass."""
     n, d = row["n"], row["d"]
     # Four linear maps, the logits and the means of values.
@@ -95,16 +78,16 @@ def count_products(row: dict, options: CostOptions) -> int:
         "self-attention": attention,
         "self-attention, weights returned": attention,
         # The same, with three blocks of keys for each query.
-        "restricted": 4 * n * d**2 + 2 * n * 3 * options.radius * d,
+        "restricted": 4 * n * d**2 + 2 * n * 3 * sizes.radius * d,
         # Four gates, each of the input and of the state before.
         "recurrent": 8 * n * d**2,
-        "convolution": options.kernel_size * n * d**2,
+        "convolution": sizes.kernel_size * n * d**2,
     }[row["kind"]]
 
 
-def make_call(row: dict, options: CostOptions) -> Callable:
+def make_call(row: dict, sizes: Sizes) -> Callable:
     """Returns a function that runs a layer forward, or with its gradient."""
-    layer = make_layer(row["kind"], row["d"], options)
+    layer = make_layer(row["kind"], row["d"], sizes)
     shape = (1, row["n"], row["d"])
     random = np.random.default_rng(0).normal(size=shape)
     inputs = tf.Variable(random, dtype=tf.float32)
@@ -150,9 +133,9 @@ def read_status(name: str) -> int:
     return 1024 * int(line.split()[1])
 
 
-def list_rows(options: CostOptions) -> list[dict]:
-    points = [("n", length, options.width) for length in options.lengths]
-    points += [("d", options.length, width) for width in options.widths]
+def list_rows(sizes: Sizes) -> list[dict]:
+    points = [("n", length, sizes.width) for length in sizes.lengths]
+    points += [("d", sizes.length, width) for width in sizes.widths]
     return [
         {"axis": axis, "n": length, "d": width, "kind": kind, "direction": direction}
         for axis, length, width in points
@@ -161,40 +144,39 @@ def list_rows(options: CostOptions) -> list[dict]:
     ]
 
 
-def print_peaks(options: CostOptions) -> None:
-    """Prints the peak of each row, measured in a fork of this process.
+def measure_row_peak(row: dict, sizes: Sizes) -> int | None:
+    """Measures the peak of a row, in a process that has done nothing else."""
+    # Every tensor is given back as soon as it is not needed.
+    set_mmap_threshold(1 << 16)
+    make_call({**row, "n": 8}, sizes)()  # The libraries' own memory.
+    call = make_call(row, sizes)
+    call.get_concrete_function()
+    return measure_peak(call)
 
-    TensorFlow keeps what a call took, for the next one. Its runtime is not
-    started here, so that a fork can start it.
+
+def measure_peaks(rows: list[dict], sizes: Sizes) -> list[int | None]:
+    """Measures each row's peak in a process of its own.
+
+    TensorFlow keeps what a call took, for the next one. Processes are forks of
+    one that has imported it, but has not started its runtime.
     """
-    for row in list_rows(options):
-        child = os.fork()
-        if child:
-            if os.waitpid(child, 0)[1]:
-                raise UserError(f"{row} could not be measured")
-            continue
-        # Every tensor is given back as soon as it is not needed.
-        set_mmap_threshold(1 << 16)
-        make_call({**row, "n": 8}, options)()  # The libraries' own memory.
-        call = make_call(row, options)
-        call.get_concrete_function()
-        print(measure_peak(call) or 0, flush=True)
-        os._exit(0)
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload([__spec__.name])
+    with concurrent.futures.ProcessPoolExecutor(
+        1, mp_context=forks, max_tasks_per_child=1
+    ) as pool:
+        return list(pool.map(measure_row_peak, rows, [sizes] * len(rows)))
 
 
-def measure(options: CostOptions, argv: list[str]) -> list[dict]:
+def measure(sizes: Sizes) -> list[dict]:
     """Measures all layers along both axes, all memory before all times."""
-    command = [sys.executable, "-m", "paper.table1", *argv, "--peaks"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise SystemExit(done.returncode)  # It has said why.
-    rows = list_rows(options)
-    for row, line in zip(rows, done.stdout.splitlines(), strict=True):
-        row["products"] = count_products(row, options)
-        row["peak_bytes"] = int(line) or None
+    rows = list_rows(sizes)
+    for row, peak in zip(rows, measure_peaks(rows, sizes), strict=True):
+        row["products"] = count_products(row, sizes)
+        row["peak_bytes"] = peak
     set_mmap_threshold(1 << 30)  # No memory is asked for twice.
     for row in rows:
-        row["seconds"] = time_call(make_call(row, options), options.repetitions)
+        row["seconds"] = time_call(make_call(row, sizes), sizes.repetitions)
     return rows
 
 
@@ -211,8 +193,8 @@ def fit(rows: list[dict], axis: str, value: str) -> float | None:
     values = [row[value] for row in chosen]
     if len(chosen) < 2 or not all(values):
         return None
-    sizes = np.log([row[axis] for row in chosen])
-    return float(np.polyfit(sizes, np.log(values), 1)[0])
+    places = np.log([row[axis] for row in chosen])
+    return float(np.polyfit(places, np.log(values), 1)[0])
 
 
 def select_rows(rows: list[dict], **wanted) -> list[dict]:
@@ -265,20 +247,12 @@ def format_exponents(rows: list[dict]) -> str:
     return format_table(head, cells)
 
 
-def run(argv: list[str]) -> None:
-    options = parse_options(argv)
-    if options.peaks:
-        print_peaks(options)
-        return
-    rows = measure(options, argv)
+def run(sizes: Sizes) -> None:
+    rows = measure(sizes)
     tables = format_rows(rows), format_memory(rows), format_exponents(rows)
     print("\n\n".join(tables))
 
 
-def main(argv: list[str] | None = None) -> None:
-    with exit_on_user_error():
-        run(sys.argv[1:] if argv is None else argv)
-
-
 if __name__ == "__main__":
-    main()
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    run(Sizes())

@@ -99,7 +99,7 @@ def export_dir(run_dir, tmp_path_factory):
     from export.bundle.model_loading import load_run
     from export.bundle.write_version import write_version
     from export.model.search import SearchSettings
-    from export.model.translator import INPUTS
+    from export.model.signature_inputs import INPUTS
     from translate.loading import RUNTIMES
 
     folder = tmp_path_factory.mktemp("export")

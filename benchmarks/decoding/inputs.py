@@ -1,4 +1,4 @@
-"""Makes the weights and batches that all systems of the benchmark share.
+"""Makes the weights and batches that all systems of `benchmarks.decoding` share.
 
 It runs in a separate process: the memory of a process counts towards the peak
 of the processes that it starts, and TensorFlow must not count towards
@@ -13,16 +13,16 @@ import json
 import pathlib
 import random
 import sys
+from collections.abc import Callable
 
 import keras
 import numpy as np
 import sentencepiece
-import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
-from benchmarks.decoding.worker import SYSTEMS, WARM_UP_CASE
-from benchmarks.shared.model_sizes import (
-    BEAM_SIZE,
+from benchmarks.decoding.systems import SYSTEMS
+from benchmarks.decoding.worker import WARM_UP_CASE
+from benchmarks.model_sizes import (
     LENGTH_PENALTY,
     MAX_EXTRA_LENGTH,
     SIZES,
@@ -30,14 +30,15 @@ from benchmarks.shared.model_sizes import (
     Size,
 )
 from command_line.errors import UserError, exit_on_user_error
-from export.bundle.model_loading import load_run, read_run
+from command_line.text_files import read_lines
+from export.bundle.model_loading import read_run
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
-from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
+from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID
 from train.data.corpus import FilePairs, demo_pairs
-from train.data.vocabulary import explain_sentencepiece_error
+from train.data.vocabulary import TRAINING, explain_sentencepiece_error
 
 WARM_UP_SENTENCES = 3
 Ids = list[int]
@@ -74,15 +75,10 @@ def learn_tokenizer(pairs: list[tuple[str, str]], vocabulary_size: int) -> bytes
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=itertools.chain.from_iterable(pairs),
             model_writer=model,
-            model_type="bpe",
             vocab_size=vocabulary_size,
             hard_vocab_limit=False,
-            byte_fallback=True,
-            pad_id=PADDING_ID,
-            eos_id=EOS_ID,
-            unk_id=UNKNOWN_ID,
-            bos_id=BOS_ID,
             minloglevel=2,
+            **TRAINING,
         )
     except RuntimeError as error:
         message = explain_sentencepiece_error(str(error), vocabulary_size)
@@ -117,53 +113,60 @@ def choose_batches(order: Ids, batch_size: int, sentences: int) -> list[Ids]:
     return random.Random(0).sample(chosen, count)
 
 
-def make_batch(texts: list[str], pairs: list[tuple[Ids, Ids]]) -> dict:
-    """Makes a batch for a trained model, or for a random one without texts.
-
-    A trained model gets texts, and its tokens are those of the references. A
-    random model decodes each sentence for as long as the longest target.
-    """
-    lengths = [len(target) for _, target in pairs]
-    if texts:
-        return {"texts": texts, "tokens": sum(lengths)}
-    return {
-        "source_ids": [source for source, _ in pairs],
-        "length": max(lengths),
-        "tokens": max(lengths) * len(pairs),
-    }
-
-
 def make_cases(
-    pairs: list[tuple[str, str]], proto: bytes, options: dict
+    lengths: list, make_batch: Callable[[list[int]], dict], options: dict
 ) -> dict[str, list[dict]]:
-    """Returns lists of batches by the name of their case."""
-    tokenizer = sentencepiece.SentencePieceProcessor(model_proto=proto)
-    ids = [tuple(tokenizer.encode(list(pair), add_eos=True)) for pair in pairs]
-    lengths = [(len(target), len(source)) for source, target in ids]
-    order = sorted(range(len(ids)), key=lambda i: lengths[i])
-    chosen = {WARM_UP_CASE: [order[:WARM_UP_SENTENCES]]}
+    """Returns lists of batches by the name of their case.
+
+    `make_batch` makes one of the sentences with these indices.
+    """
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    cases = {WARM_UP_CASE: [make_batch(order[:WARM_UP_SENTENCES])]}
     for batch_size in options["batch_sizes"]:
         batches = choose_batches(order, batch_size, options["sentences"])
-        chosen[f"batch {batch_size}"] = batches
-    return {
-        case: [
-            make_batch(
-                [pairs[i][0] for i in batch] if options["run_dir"] else [],
-                [ids[i] for i in batch],
-            )
-            for batch in batches
-        ]
-        for case, batches in chosen.items()
-    }
+        cases[f"batch {batch_size}"] = [make_batch(batch) for batch in batches]
+    return cases
+
+
+def make_text_cases(options: dict) -> dict[str, list[dict]]:
+    """Makes batches of texts for exports, each sentence of which counts as 1."""
+    texts = list(read_lines(pathlib.Path(options["source"])))
+
+    def make_batch(batch: list[int]) -> dict:
+        return {"texts": [texts[i] for i in batch], "count": len(batch)}
+
+    return make_cases(list(map(len, texts)), make_batch, options)
+
+
+def make_id_cases(
+    pairs: list[tuple[str, str]], proto: bytes, is_trained: bool, options: dict
+) -> dict[str, list[dict]]:
+    """Makes batches of ids, which count the tokens of the references.
+
+    A random model decodes each sentence for as long as the longest target, and
+    counts these.
+    """
+    tokenizer = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    ids = [tuple(tokenizer.encode(list(pair), add_eos=True)) for pair in pairs]
+
+    def make_batch(batch: list[int]) -> dict:
+        lengths = [len(ids[i][1]) for i in batch]
+        length = None if is_trained else max(lengths)
+        count = sum(lengths) if is_trained else length * len(batch)
+        sources = [ids[i][0] for i in batch]
+        return {"source_ids": sources, "length": length, "count": count}
+
+    lengths = [(len(target), len(source)) for source, target in ids]
+    return make_cases(lengths, make_batch, options)
 
 
 def write_random_run(
     folder: pathlib.Path, pairs: list[tuple[str, str]], options: dict
-) -> pathlib.Path:
+) -> None:
     """Writes the run folder of a model that was never trained."""
     vocabulary_size = options["vocabulary_size"]
     size = dataclasses.replace(
-        {**SIZES, **STUDENTS}[options["size"]], vocabulary_size=vocabulary_size
+        {**SIZES, **STUDENTS}[options["model"]], vocabulary_size=vocabulary_size
     )
     run_dir = folder / "run"
     run_dir.mkdir()
@@ -171,42 +174,43 @@ def write_random_run(
     proto = learn_tokenizer(pairs, vocabulary_size)
     (run_dir / "tokenizer.model").write_bytes(proto)
     (folder / "size.json").write_text(json.dumps(vars(size)))
-    return run_dir
 
 
-def write_exports(
-    folder: pathlib.Path, run_dir: pathlib.Path, systems: list[str], is_trained: bool
-) -> None:
+def write_exports(folder: pathlib.Path, systems: list[str]) -> None:
     """Writes what the systems load, each where it is installed."""
-    settings = SearchSettings(BEAM_SIZE, LENGTH_PENALTY, MAX_EXTRA_LENGTH)
-    for module, beam_size, precision in {SYSTEMS[system] for system in systems}:
-        if module == "litert":
+    model = read_run(folder / "run")
+    for system in systems:
+        _, beam_size, precision = SYSTEMS[system]
+        settings = SearchSettings(beam_size, LENGTH_PENALTY, MAX_EXTRA_LENGTH)
+        if system.startswith("litert"):
             path = folder / f"litert-{precision}-{beam_size}"
-            search = dataclasses.replace(settings, beam_size=beam_size)
-            write_litert(*read_run(run_dir), search, precision, path)
-        path = folder / f"{module}-{precision}"
-        if module == "package" and is_trained and not path.exists():
-            export = load_run(run_dir, settings, precision)
-            tf.saved_model.save(export, str(path), signatures=export.signatures)
-    asked = any(SYSTEMS[system][0] == "ctranslate2" for system in systems)
-    if asked and importlib.util.find_spec("ctranslate2"):
+            write_litert(*model, settings, precision, path)
         path = folder / "ctranslate2"
-        write_ctranslate2(*read_run(run_dir), settings, "float32", path)
+        is_there = path.exists() or not importlib.util.find_spec("ctranslate2")
+        if system.startswith("ctranslate2") and not is_there:
+            write_ctranslate2(*model, settings, "float32", path)
 
 
-def run(options: dict) -> None:
-    folder = pathlib.Path(options["folder"])
-    run_dir = options["run_dir"] and pathlib.Path(options["run_dir"])
-    corpus = demo_pairs("test" if run_dir else "train")
+def make_ids(folder: pathlib.Path, options: dict) -> dict[str, list[dict]]:
+    """Writes the models of the systems, and returns cases of ids."""
+    is_trained = options["run_dir"] is not None
+    corpus = demo_pairs("test" if is_trained else "train")
     if options["source"]:
         paths = options["source"], options["reference"]
         corpus = FilePairs(*map(pathlib.Path, paths))
     pairs = list(corpus)
-    is_trained = bool(run_dir)
-    run_dir = run_dir or write_random_run(folder, pairs, options)
-    write_exports(folder, run_dir, options["systems"], is_trained)
-    proto = (run_dir / "tokenizer.model").read_bytes()
-    cases = make_cases(pairs, proto, options)
+    if is_trained:
+        (folder / "run").symlink_to(options["run_dir"])
+    else:
+        write_random_run(folder, pairs, options)
+    write_exports(folder, options["systems"])
+    proto = (folder / "run/tokenizer.model").read_bytes()
+    return make_id_cases(pairs, proto, is_trained, options)
+
+
+def run(options: dict) -> None:
+    folder = pathlib.Path(options["folder"])
+    cases = make_ids(folder, options) if options["model"] else make_text_cases(options)
     (folder / "cases.json").write_text(json.dumps(cases))
 
 

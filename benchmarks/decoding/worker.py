@@ -4,72 +4,49 @@ First it decodes a few short sentences, so that libraries are started and
 functions traced. Then it gets names of cases, and decodes their batches.
 """
 
-import importlib
 import json
 import pathlib
 import time
 from collections.abc import Callable
 
-from benchmarks.shared.interleaved_runs import (
-    NotMeasuredError,
-    answer_orders,
-    peak_memory,
-)
-from benchmarks.shared.model_sizes import BEAM_SIZE
+from benchmarks.decoding import systems
+from benchmarks.interleaved_runs import NotMeasuredError, answer_orders, peak_memory
+from benchmarks.model_sizes import EOS_ID
 
 WARM_UP_CASE = "warm-up"  # The case that is not timed.
-# System: module, beams and precision. `make` of the module returns a function
-# from a batch to the ids of its translations, of a model with random weights.
-SYSTEMS = {
-    "package": ("package", BEAM_SIZE, "float32"),
-    "package-bfloat16": ("package", BEAM_SIZE, "bfloat16"),
-    "package-greedy": ("package", 1, "float32"),
-    "ctranslate2": ("ctranslate2", BEAM_SIZE, "float32"),
-    "ctranslate2-int8": ("ctranslate2", BEAM_SIZE, "int8"),
-    "ctranslate2-greedy": ("ctranslate2", 1, "float32"),
-    "ctranslate2-int8-greedy": ("ctranslate2", 1, "int8"),
-    "litert": ("litert", BEAM_SIZE, "float32"),
-    "litert-int8": ("litert", BEAM_SIZE, "int8"),
-    "litert-greedy": ("litert", 1, "float32"),
-    "litert-int8-greedy": ("litert", 1, "int8"),
-    "hugging-face": ("hugging_face", BEAM_SIZE, "float32"),
-    "keras-hub": ("keras_hub", BEAM_SIZE, "float32"),
-}
-# These modules also have `make_trained`, of a trained model; there the function
-# takes and returns texts.
-TRAINED_MODULES = ("package", "ctranslate2", "litert")
 
 
-def decode(translate: Callable, batches: list[dict]) -> dict[str, list]:
+def decode(translate: systems.Translate, batches: list[dict]) -> dict[str, list]:
     """Returns the seconds of each batch, and all translations in order."""
     seconds, outputs = [], []
     for batch in batches:
         started = time.perf_counter()
         found = translate(batch)
         seconds.append(time.perf_counter() - started)
-        for ids in found:
-            if "length" in batch and len(ids) != batch["length"]:
-                raise NotMeasuredError(
-                    f"decoded {len(ids)} tokens instead of {batch['length']}"
-                )
-        outputs += found
+        outputs += found if "texts" in batch else cut_ends(found, batch["length"])
     return {"seconds": seconds, "outputs": outputs}
 
 
-def start(options: dict) -> tuple[dict, Callable[[str], dict]]:
-    folder = pathlib.Path(options["folder"])
-    module_name, beam_size, precision = SYSTEMS[options["system"]]
-    module = importlib.import_module(f"benchmarks.decoding.{module_name}")
-    make = module.make_trained if options["is_trained"] else module.make
-    translate = make(folder, beam_size, precision)
-    cases = json.loads((folder / "cases.json").read_text())
+def cut_ends(rows: list[list[int]], length: int | None) -> list[list[int]]:
+    """Returns ids without EOS, which some systems return, or without the last.
+
+    Where all have a given `length`, this package ends with EOS, and the other
+    systems with another token.
+    """
+    if length is None:
+        return [[i for i in ids if i != EOS_ID] for ids in rows]
+    for ids in rows:
+        if len(ids) != length:
+            raise NotMeasuredError(f"decoded {len(ids)} tokens instead of {length}")
+    return [ids[:-1] for ids in rows]
+
+
+def start(options: dict) -> Callable[[str], dict]:
+    setting = systems.Setting(pathlib.Path(options["folder"]), *options["setting"])
+    translate = getattr(systems, options["load"])(setting)
+    cases = json.loads(pathlib.Path(options["cases"]).read_text())
     decode(translate, cases[WARM_UP_CASE])
-
-    def answer(case: str) -> dict:
-        found = decode(translate, cases[case])
-        return {"case": case, "peak_bytes": peak_memory(), **found}
-
-    return {}, answer
+    return lambda case: {**decode(translate, cases[case]), "peak_bytes": peak_memory()}
 
 
 if __name__ == "__main__":

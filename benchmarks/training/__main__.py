@@ -9,21 +9,15 @@ the machine affects all systems. README.md says what is measured.
 """
 
 import argparse
-import os
-import pathlib
 import statistics
 
-from benchmarks.shared.interleaved_runs import (
-    cpu_field,
-    format_spread,
-    run_interleaved,
-    write_results,
-)
-from benchmarks.shared.model_sizes import SIZES
-from benchmarks.training.worker import FILLS, PRODUCT_WIDTH, SYSTEMS
+from benchmarks.interleaved_runs import format_spread, run_interleaved
+from benchmarks.machine import cpu_field
+from benchmarks.model_sizes import GPU_SIZES, SIZES
+from benchmarks.training.worker import FILLS, PRODUCT, PRODUCT_WIDTHS, SYSTEMS
+from command_line.cpu_count import count_processors
 from command_line.markdown import format_table
 
-PACKAGE = "package"
 # Flags of /proc/cpuinfo that mean products of bfloat16 in hardware.
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"}
 HEAD = (
@@ -32,72 +26,53 @@ HEAD = (
 )
 
 
-def compare(size: str, precision: str, args: argparse.Namespace) -> list[dict]:
-    """Runs all systems in turn; returns a row for each fill and system."""
-    common = {"size": size, "precision": precision}
-    options = {**common, "threads": args.threads, "steps": args.steps}
-    systems = {system: {**options, "system": system} for system in args.systems}
-    workers = run_interleaved(
-        *(f"{size} {precision}", "benchmarks.training.worker", systems),
-        orders=[""],
+def compare(size: str, precision: str, args: argparse.Namespace) -> dict:
+    """Runs all systems in turn; returns what they answer, by system and order."""
+    common = {"size": size, "precision": precision, "steps": args.steps}
+    common["threads"] = count_processors()
+    return run_interleaved(
+        *(f"{size} {precision}", "benchmarks.training.worker"),
+        systems={
+            system: {**common, "system": system, "backend": SYSTEMS[system][2]}
+            for system in args.systems
+        },
+        orders=[*FILLS, PRODUCT],
         repetitions=args.repetitions,
     )
-    return [
-        {
-            **common,
-            "fill": fill,
-            "system": worker.system,
-            **worker.first["fills"][str(fill)],
-            "seconds": [answer["updates"][str(fill)] for answer in worker.answers],
-            "product_seconds": [answer["product"] for answer in worker.answers],
-        }
-        for fill in FILLS
-        for worker in workers
-    ]
 
 
-def print_rows(rows: list[dict]) -> None:
-    """Prints the rows of a size and precision, as Markdown."""
-    if not rows:
+def median_seconds(runs: list[dict]) -> float:
+    return statistics.median(run["seconds"] for run in runs)
+
+
+def print_answers(size: str, precision: str, answers: dict) -> None:
+    """Prints what the systems answered, as Markdown."""
+    if not answers:
         return
     # The peak is that of the library that multiplies fastest.
-    product = min(statistics.median(row["product_seconds"]) for row in rows)
-    peak = 2 * PRODUCT_WIDTH**3 / product
-    speeds = {
-        (row["system"], row["fill"]): row["target_tokens"]
-        / statistics.median(row["seconds"])
-        for row in rows
-    }
-    cells = []
-    for row in rows:
-        speed = speeds[row["system"], row["fill"]]
-        package = speeds.get((PACKAGE, row["fill"]))
-        is_rival = package and row["system"] != PACKAGE
-        share = row["flops"] / statistics.median(row["seconds"]) / peak
-        cells.append(
-            [
-                *(row[name] for name in HEAD[:4]),
-                format_spread(row["seconds"], ".3f"),
-                f"{speed:,.0f}",
-                f"{package / speed:.2f} ×" if is_rival else None,
-                f"{row['peak_bytes'] / 2**30:.2f}",
-                f"{share:.0%}",
-            ]
-        )
-    print(f"\n{format_table(HEAD, cells)}\n\nmatmul peak: {peak / 1e9:,.0f} GFLOP/s")
-
-
-def choose_precisions(given: list[str] | None) -> list[str]:
-    if given:
-        return given
-    flags = set(f"{cpu_field('flags')} {cpu_field('Features')}".split())
-    if flags & BFLOAT16_FLAGS:
-        return ["float32", "bfloat16"]
-    print(
-        "bfloat16 is left out: this processor has no products of it "
-        "(--precisions bfloat16 measures it all the same)"
+    peak = max(
+        2 * PRODUCT_WIDTHS[SYSTEMS[system][2]] ** 3 / median_seconds(runs[PRODUCT])
+        for system, runs in answers.items()
     )
-    return ["float32"]
+    package = next((name for name in answers if name.startswith("package")), None)
+    cells = []
+    for fill in FILLS:
+        for system, runs in answers.items():
+            seconds, first = median_seconds(runs[fill]), runs[fill][0]
+            gain = None
+            if package not in (None, system):
+                gain = f"{seconds / median_seconds(answers[package][fill]):.2f} ×"
+            cells.append(
+                [
+                    *(size, precision, fill, system),
+                    format_spread([run["seconds"] for run in runs[fill]], ".3f"),
+                    f"{first['target_tokens'] / seconds:,.0f}",
+                    gain,
+                    f"{first['peak_bytes'] / 2**30:.2f}",
+                    f"{first['flops'] / seconds / peak:.0%}",
+                ]
+            )
+    print(f"\n{format_table(HEAD, cells)}\n\nmatmul peak: {peak / 1e9:,.0f} GFLOP/s")
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -110,37 +85,34 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     add(
         "--sizes",
         nargs="+",
-        choices=SIZES,
+        choices=[*SIZES, *GPU_SIZES],
         default=["base", "tiny"],
         help="models; check, a toy, is for trying the benchmark itself",
     )
+    flags = set(f"{cpu_field('flags')} {cpu_field('Features')}".split())
     add(
         "--precisions",
         nargs="+",
         choices=["float32", "bfloat16"],
+        default=["float32", *(["bfloat16"] if flags & BFLOAT16_FLAGS else [])],
         help="of the matrix products; by default those of the processor",
     )
-    add("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
+    systems = [name for name, (_, _, backend) in SYSTEMS.items() if backend != "jax"]
+    add("--systems", nargs="+", choices=SYSTEMS, default=systems)
     add("--repetitions", type=int, default=5, help="runs of each system")
     add("--steps", type=int, default=3, help="updates per run")
-    add("--threads", type=int, default=os.cpu_count(), help="of each library")
-    add("--output", type=pathlib.Path, help="JSON with every single time")
     args = parser.parse_args(argv)
-    for name in ("repetitions", "steps", "threads"):
+    for name in ("repetitions", "steps"):
         if getattr(args, name) < 1:
-            parser.error(f"--{name.replace('_', '-')} must be at least 1")
+            parser.error(f"--{name} must be at least 1")
     return args
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_arguments(argv)
-    rows = []
-    precisions = choose_precisions(args.precisions)
     for size in args.sizes:
-        for precision in precisions:
-            rows += (more := compare(size, precision, args))
-            print_rows(more)
-    write_results(args.output, args, rows)
+        for precision in args.precisions:
+            print_answers(size, precision, compare(size, precision, args))
 
 
 if __name__ == "__main__":

@@ -5,20 +5,19 @@
 makes synthetic text (words and lengths follow Zipf's law) in a temporary
 folder, prepares it and makes 50 batches, each size in a process of its own, and
 again with the ids on disk. The cost of 36 million pairs is extrapolated
-linearly from the first and the last size. Seconds of one core are CPU seconds.
+linearly from the two sizes. Seconds of one core are CPU seconds.
 """
 
 import argparse
-import json
+import concurrent.futures
+import multiprocessing
 import pathlib
-import subprocess
-import sys
 import tempfile
 import time
 
 import numpy as np
 
-from benchmarks.shared.interleaved_runs import ROOT, peak_memory
+from benchmarks.interleaved_runs import peak_memory
 from command_line.markdown import format_table
 from train.data.batch_plan import BatchPlan
 from train.data.corpus import FilePairs
@@ -82,7 +81,7 @@ def write_lines(file, words: np.ndarray, ends: np.ndarray) -> None:
         file.write(" ".join(line) + "\n")
 
 
-def measure(folder: pathlib.Path) -> dict:
+def measure(folder: pathlib.Path) -> dict[str, float]:
     """Prepares the text of a folder and makes batches; returns figures."""
     times, cpu = [], []
 
@@ -127,20 +126,23 @@ def measure(folder: pathlib.Path) -> dict:
     }
 
 
-def measure_size(count: int) -> dict:
+def measure_size(count: int) -> dict[str, float]:
     """Measures a corpus of this size, in two processes."""
-    with tempfile.TemporaryDirectory() as folder:
-        write_text(pathlib.Path(folder), count)
-        command = [sys.executable, "-m", "benchmarks.training.corpus_cost"]
-        command += ["--folder", folder]
-        written = [subprocess.check_output(command, cwd=ROOT) for _ in range(2)]
-    # Libraries print, too.
-    first, again = (json.loads(text.splitlines()[-1]) for text in written)
+    spawned = multiprocessing.get_context("spawn")
+    with (
+        tempfile.TemporaryDirectory() as name,
+        concurrent.futures.ProcessPoolExecutor(
+            1, mp_context=spawned, max_tasks_per_child=1
+        ) as pool,
+    ):
+        folder = pathlib.Path(name)
+        write_text(folder, count)
+        first, again = pool.map(measure, [folder, folder])
     cached = {name: again[name] for name in CACHED}
     return {**first, **cached, "memory_again": again["memory"]}
 
 
-def extrapolate(sizes: list[int], results: list[dict]) -> dict:
+def extrapolate(sizes: list[int], results: list[dict]) -> dict[str, float]:
     """Continues the line through the first and last size."""
     figures = {}
     for name in GROWING:
@@ -156,17 +158,13 @@ def main(argv: list[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    parser.add_argument("--pairs", type=int, nargs="+", default=[50_000, 5_000_000])
-    parser.add_argument("--folder", type=pathlib.Path, help=argparse.SUPPRESS)
-    args = parser.parse_args(argv)
-    if args.folder:
-        print(json.dumps(measure(args.folder)))
-        return
-    results = [measure_size(count) for count in args.pairs]
-    columns = [f"{count:,}" for count in args.pairs]
-    if len(results) > 1:
-        columns.append(f"{EXTRAPOLATED_MILLIONS} million (by the slope)")
-        results.append(extrapolate(args.pairs, results))
+    add = parser.add_argument
+    add("--pairs", type=int, nargs=2, required=True, help="two sizes of corpora")
+    sizes = parser.parse_args(argv).pairs
+    results = [measure_size(count) for count in sizes]
+    columns = [f"{count:,}" for count in sizes]
+    columns.append(f"{EXTRAPOLATED_MILLIONS} million (by the slope)")
+    results.append(extrapolate(sizes, results))
     rows = [
         [unit, *(f"{found[name]:.3g}" if name in found else None for found in results)]
         for name, unit in UNITS.items()

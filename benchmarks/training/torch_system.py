@@ -1,16 +1,10 @@
-"""Training step of PyTorch's `nn.Transformer`."""
+"""Training of PyTorch's `nn.Transformer`."""
 
-import contextlib
-
+import numpy as np
 import torch
 from torch import nn
 
-from benchmarks.shared.model_sizes import (
-    LABEL_SMOOTHING,
-    PADDING_ID,
-    Size,
-    sine_positions,
-)
+from benchmarks.model_sizes import LABEL_SMOOTHING, PADDING_ID, Size
 
 
 class TorchModel(nn.Module):
@@ -60,22 +54,18 @@ class TorchModel(nn.Module):
         return states @ self.embedding.weight.T
 
 
-def make_update(size: Size, precision: str):
-    """Returns a function that trains on a batch and returns its loss."""
+def load(size: Size, precision: str):
+    """Returns functions that prepare a batch, and train on it some times."""
     torch.manual_seed(0)
     model = TorchModel(size).train()
     optimizer = torch.optim.Adam(
         model.parameters(), 1e-4, (0.9, 0.98), 1e-9, fused=True
     )
+    is_mixed = precision == "bfloat16"
 
-    def cast():
-        if precision == "float32":
-            return contextlib.nullcontext()
-        return torch.autocast("cpu", torch.bfloat16)
-
-    def update(batch):
+    def step(batch):
         optimizer.zero_grad()
-        with cast():
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):
             logits = model(batch["source_ids"], batch["target_ids"])
         loss = nn.functional.cross_entropy(
             logits.flatten(0, 1).float(),
@@ -87,7 +77,10 @@ def make_update(size: Size, precision: str):
         optimizer.step()
         return float(loss.detach())
 
-    return update
+    def update(batch, steps):
+        return [step(batch) for _ in range(steps)][-1]
+
+    return prepare, update
 
 
 def prepare(batch: dict) -> dict:
@@ -96,11 +89,15 @@ def prepare(batch: dict) -> dict:
 
 
 def make_product(width: int, precision: str):
-    """Returns a function that multiplies two square matrices."""
+    """Returns a function that multiplies two square matrices, some times."""
     dtype = getattr(torch, precision)
     a, b = (torch.randn(width, width).to(dtype) for _ in range(2))
+    return lambda times: [float((a @ b)[0, 0]) for _ in range(times)][-1]
 
-    def product():
-        return float((a @ b)[0, 0])
 
-    return product
+def sine_positions(length: int, width: int) -> np.ndarray:
+    """Returns the position vectors of Section 3.5, `(length, width)`."""
+    rates = 10_000.0 ** (-np.arange(0, width, 2) / width)
+    angles = np.arange(length)[:, None] * rates
+    both = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    return both.reshape(length, width).astype(np.float32)

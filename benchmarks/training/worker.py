@@ -1,63 +1,68 @@
-"""Worker process that runs one system of `benchmarks.training` on request."""
+"""Worker process that runs one system of `benchmarks.training` on request.
 
+It gets the fill of a batch, and updates the weights, or `PRODUCT`, and
+multiplies two large matrices.
+"""
+
+import functools
 import importlib
 import time
 from collections.abc import Callable
 
-from benchmarks.shared.interleaved_runs import answer_orders, peak_memory
-from benchmarks.shared.model_sizes import SIZES, count_flops, make_batch
+from benchmarks.interleaved_runs import answer_orders, peak_memory
+from benchmarks.model_sizes import GPU_SIZES, SIZES
+from benchmarks.training.random_batches import count_flops, make_batch
 
-# Shares of a batch's positions that are tokens.
-FILLS = (0.75, 1.0)
-PRODUCT_WIDTH = 3072  # Of the large product.
-# System: module, function that makes the update, function that prepares a
-# batch for it.
+# Shares of a batch's positions that are tokens. Peak memory can only grow.
+FILLS = ("0.75", "1.0")
+PRODUCT = "product"
+PRODUCT_WIDTHS = {"tensorflow": 3072, "jax": 8192}  # By Keras's backend.
+# System: module, the function that loads it, and Keras's backend. The function
+# returns two functions: one prepares a batch, one updates the weights with such a
+# batch, some times, and returns the last loss.
 SYSTEMS = {
-    "package": ("keras_systems", "make_package_update", "prepare_package"),
-    "pytorch": ("torch_system", "make_update", "prepare"),
-    "keras-hub": ("keras_systems", "make_keras_hub_update", "prepare_tuples"),
-    "keras": ("keras_systems", "make_keras_update", "prepare_tuples"),
+    "package": ("keras_systems", "load_package", "tensorflow"),
+    "pytorch": ("torch_system", "load", "tensorflow"),
+    "keras-hub": ("keras_systems", "load_keras_hub", "tensorflow"),
+    "package-jax": ("jax_systems", "load_package", "jax"),
+    "flax": ("jax_systems", "load_flax", "jax"),
 }
 
 
-def mean_seconds(function: Callable[[], float], times: int) -> float:
-    """Returns the mean time of a call."""
+def mean_seconds(function: Callable[..., float], *arguments, times: int) -> float:
+    """Returns the mean time of what a function does `times` times."""
     started = time.perf_counter()
-    for _ in range(times):
-        function()
+    function(*arguments, times)
     return (time.perf_counter() - started) / times
 
 
-def start(options: dict) -> tuple[dict, Callable[[str], dict]]:
-    """Makes the system, and counts memory and operations by fill."""
-    module_name, make, prepare = SYSTEMS[options["system"]]
-    size = SIZES[options["size"]]
+def start(options: dict) -> Callable[[str], dict]:
+    system, precision, steps = (options[k] for k in ("system", "precision", "steps"))
+    module_name, load, backend = SYSTEMS[system]
+    size = {**SIZES, **GPU_SIZES}[options["size"]]
     module = importlib.import_module(f"benchmarks.training.{module_name}")
-    update = getattr(module, make)(size, options["precision"])
-    product = module.make_product(PRODUCT_WIDTH, options["precision"])
-    product()
-    batches, first = {}, {}
-    for fill in FILLS:  # Peak memory can only grow.
-        batch = make_batch(size, fill)
+    prepare, update = getattr(module, load)(size, precision)
+    product = module.make_product(PRODUCT_WIDTHS[backend], precision)
+    product(1)
+
+    @functools.cache
+    def warm_up(fill: str) -> tuple:
+        batch = make_batch(size, float(fill))
+        prepared = prepare(batch)
+        update(prepared, 3)
         tokens = int(batch["num_tokens"])
-        is_package = options["system"] == "package"
-        batches[fill] = getattr(module, prepare)(batch)
-        for _ in range(3):
-            update(batches[fill])
-        first[fill] = {
-            "target_tokens": tokens,
-            "flops": count_flops(size, tokens if is_package else batch["labels"].size),
-            "peak_bytes": peak_memory(),
-        }
+        num_logits = tokens if system == "package" else batch["labels"].size
+        flops = count_flops(size, num_logits)
+        return prepared, {"target_tokens": tokens, "flops": flops}
 
-    def answer(_) -> dict:
-        times = {
-            fill: mean_seconds(lambda batch=batch: update(batch), options["steps"])
-            for fill, batch in batches.items()
-        }
-        return {"product": mean_seconds(product, 1), "updates": times}
+    def answer(order: str) -> dict:
+        if order == PRODUCT:
+            return {"seconds": mean_seconds(product, times=steps)}
+        batch, counts = warm_up(order)
+        seconds = mean_seconds(update, batch, times=steps)
+        return {"seconds": seconds, "peak_bytes": peak_memory(), **counts}
 
-    return {"fills": first}, answer
+    return answer
 
 
 if __name__ == "__main__":

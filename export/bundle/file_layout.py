@@ -26,7 +26,6 @@ EXTRA = "assets.extra"
 BUNDLE = f"{EXTRA}/bundle.json"
 WARMUP = f"{EXTRA}/tf_serving_warmup_requests"
 SAMPLES = f"{EXTRA}/samples"
-REFERENCE_TRANSLATIONS = f"{SAMPLES}/references.json"
 SCORES = f"{EXTRA}/scores.json"
 SERVER_FILES = (
     "README.md",

@@ -13,8 +13,9 @@ import numpy as np
 from command_line.errors import UserError, refuse_damage
 from command_line.text_files import read_lines
 from export.model.search import SearchSettings
+from export.model.signature_inputs import DEFAULT_SIGNATURES
 from export.model.tokenized_model import check_sizes
-from export.model.translator import DEFAULT_SIGNATURES, Translator
+from export.model.translator import Translator
 from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.tokenizer import read_protos
 

@@ -14,14 +14,9 @@ def make_request(
     request = PredictRequest()
     request.model_spec.name = model_name
     request.model_spec.signature_name = signature
-    add_tensors(request.inputs, inputs)
+    for name, value in inputs.items():
+        request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
     return request
-
-
-def add_tensors(protos, tensors: Mapping[str, np.ndarray]) -> None:
-    """Adds arrays to a map of tensors."""
-    for name, value in tensors.items():
-        protos[name].CopyFrom(tf.make_tensor_proto(value))
 
 
 def read_tensors(protos) -> dict[str, np.ndarray]:

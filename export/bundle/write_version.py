@@ -63,11 +63,15 @@ def write_version(
         advance()
         write_warmup_and_samples(translator, part, model_name, chosen)
         advance()
-        description = describe_bundle(translator, run_dirs, model_name, part)
-        if len(run_dirs) == 1:  # Those scores are of one model.
-            description["validation"] = notes.get("validation")
+        is_ensemble = len(run_dirs) > 1
+        description = {
+            **describe_bundle(translator, run_dirs, model_name, part),
+            # Those scores are of one model.
+            "validation": None if is_ensemble else notes.get("validation"),
+            "samples": chosen,
+        }
         write_json(part / file_layout.BUNDLE, description)
-        write_server_files(export_dir, model_name, translator.signatures)
+        write_server_files(export_dir, model_name)
     return folder
 
 
@@ -79,17 +83,13 @@ def write_warmup_and_samples(
     (folder / file_layout.SAMPLES).mkdir(parents=True)
     requests = make_requests(signatures, translator, model_name)
     write_warmup(folder / file_layout.WARMUP, requests)
-    if any("reference" in sample for sample in samples):
-        write_json(folder / file_layout.REFERENCE_TRANSLATIONS, samples)
     sentences = choose_sentences(samples, translator.tokenizer)
     inputs = {
         name: make_inputs(signatures[name], sentences, translator)
         for name in ("serving_default", "translate_options")
         if name in signatures
     }
-    write_samples(
-        folder / file_layout.SAMPLES, model_name, translator.signatures, inputs
-    )
+    write_samples(folder / file_layout.SAMPLES, translator.signatures, inputs)
 
 
 def describe_bundle(
@@ -110,7 +110,6 @@ def describe_bundle(
         "precision": translator.precision,
         "run": read_arguments(run_dir),
         "averaged": averaged_checkpoints(run_dir / "model.keras"),
-        "validation": None,
         "ensemble": [read_arguments(other) for other in others],
         "files": file_layout.list_files(folder),
     }

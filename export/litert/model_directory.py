@@ -30,69 +30,7 @@ from export.model.search import SearchSettings
 from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID
 
-README = """\
-# A translator for LiteRT
-
-* `encoder.tflite`, `step.tflite`: the encoder and one step of the decoder, in
-  {precision}.
-* `{tokenizer}`, `{target_tokenizer}`: SentencePiece models of sources and of targets.
-* `config.json`: settings of the search, and the SHA-256 of each file.
-* `samples.json`: sentences with the model's translations.
-
-## Python
-
-The package `litert_translator` of keras_transformer needs LiteRT, SentencePiece
-and NumPy, but neither TensorFlow nor Keras. From a checkout of
-keras_transformer:
-
-```
-pip install ./litert_translator
-```
-
-```python
-import litert_translator
-
-translator = litert_translator.Translator("path/of/this/folder")
-for translation in translator.translate(["A sentence."]):
-    print(translation.text, translation.score)
-```
-
-## JavaScript
-
-`python -m export.page`, in a checkout of keras_transformer, writes a folder of
-static files that translates in a browser; its `translator.js` is a module for
-other pages. `docs/device.md` there says more.
-
-## C++ and other languages
-
-LiteRT's interpreter runs both files; all their operations are built-in ones.
-The search is a loop around the step: `search.py` and `graphs.py` of
-`litert_translator` are the specification. Axes: `S` tokens of the source, `K`
-beams, `L` entries of the cache, `H` heads, `d` features of a head, `V` tokens
-of the vocabulary, {vocabulary_size}. `S`, `K` and `L` are dynamic:
-`ResizeInputTensor`.
-
-1. Split the text by `{tokenizer}`, cut it to {most_source} tokens, and append EOS,
-   {eos_id}. `encoder.tflite` turns `ids`, int32 `(S,)`, into `memory_keys_0`
-   and `memory_values_0`, and so on for each layer of the decoder.
-2. Call `step.tflite` for position 0, 1, and so on. Its inputs:
-   * `ids`, int32 `(K,)`: the last token of each hypothesis, first BOS,
-     {bos_id};
-   * `position`, int32 `(1,)`;
-   * `memory_keys_0` and `memory_values_0`, ...: the outputs of the encoder;
-{state}
-3. Its outputs: `candidates` and `log_probabilities`, `(K, C)`, the best C =
-   {num_candidates} tokens of each hypothesis and their log-probabilities;
-   `logits`, `(K, V)`, for a search with other rules; `attention`, `(K, S)`, the
-   alignment; {new}.
-4. A hypothesis ends with EOS, or at `S` + {max_extra_length} tokens, at most
-   {max_target_length}. Its score is `log p / ((k + n) / (k + 1)) ** a` of `n` tokens
-   with EOS, k = {penalty_offset} and a = {length_penalty}. The next step takes
-   the best {beam_size} of those that have not ended.
-
-To check this folder: `python -m export.check --export-dir ..`, from a checkout
-of keras_transformer.
-"""
+TEMPLATE = pathlib.Path(__file__).with_name("README_TEMPLATE.md")
 
 CACHE = """\
    * `keys_0`, `(H, L, d)`, and `values_0`, ...: the keys and values of all
@@ -164,7 +102,7 @@ def write_litert(
             ],
         )
         has_cache = transformer.architecture.decoder_mixer == "attention"
-        readme = README.format(
+        readme = TEMPLATE.read_text("utf-8").format(
             **config,
             **config["search"],
             most_source=length - 1,

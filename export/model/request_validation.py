@@ -2,10 +2,14 @@
 
 import tensorflow as tf
 
+from export.model.request_splitting import MAX_BEAM_POSITIONS
+from keras_transformer.search.tensorflow.search_loop import longest_limit
+
 MAX_BEAM_SIZE = 100
 # A larger one overflows float32 for long translations.
 MAX_LENGTH_PENALTY = 10
 MAX_EXTRA_LENGTH = 1_000
+MAX_PENALTY_OFFSET = 1_000
 # A search step compares this many tokens.
 MAX_NO_REPEAT_NGRAM = 20
 MAX_LENGTH_RATIO = 1_000
@@ -22,6 +26,7 @@ CHECKS = {
     "beam_size": between(1, MAX_BEAM_SIZE),
     "length_penalty": between(-MAX_LENGTH_PENALTY, MAX_LENGTH_PENALTY),
     "max_extra_length": between(0, MAX_EXTRA_LENGTH),
+    "penalty_offset": between(0, MAX_PENALTY_OFFSET),
     "no_repeat_ngram": between(0, MAX_NO_REPEAT_NGRAM),
     "min_length": between(0, MAX_EXTRA_LENGTH),
     "max_length_ratio": (
@@ -73,6 +78,28 @@ def within_budget(checked, name: str, budget: int, rows, *factors):
     message = f"{name} must be at most {budget}; send fewer or shorter rows at a time."
     is_good = (rows <= 1) | (cost <= budget)
     return after_check(is_good, [f"{message} Received:", cost], checked)
+
+
+def check_beams(beam_size, positions, settings):
+    """Returns the beam size, if the budgets allow it for rows of these positions."""
+    longest = longest_limit(positions)
+    beam_size = after_check(
+        (beam_size <= settings.beam_size) | (beam_size * longest <= settings.budget),
+        [
+            "beam_size times the positions of a row, those of its tokens and of its "
+            f"translation, must be at most {settings.budget}. Received:",
+            *(beam_size, longest),
+        ],
+        beam_size,
+    )
+    return within_beam_positions(beam_size, MAX_BEAM_POSITIONS, beam_size, positions)
+
+
+def within_beam_positions(checked, budget: int, beam_size, positions):
+    """Returns a structure, if the rows' beams times positions are in the budget."""
+    name = "rows times beam_size times positions"
+    factors = beam_size, longest_limit(positions)
+    return within_budget(checked, name, budget, tf.size(positions), *factors)
 
 
 def with_invalid_rows_blanked(text, **options):

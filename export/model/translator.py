@@ -13,82 +13,26 @@ import tensorflow as tf
 from export.model.beam_trace import describe_trace
 from export.model.document_translation import translate_documents
 from export.model.forced_decoding import ForcedDecoder
-from export.model.request_splitting import MAX_BEAM_POSITIONS, count_positions
+from export.model.request_splitting import count_positions
 from export.model.request_validation import (
-    after_check,
+    check_beams,
     with_checked_options,
     with_invalid_rows_blanked,
-    within_budget,
+    within_beam_positions,
 )
 from export.model.search import (
     Search,
     SearchSettings,
     clear_empty,
-    count_tokens,
     is_empty_source,
     is_suspicious,
     limits_of,
 )
 from export.model.sentence_tree_constraints import TreeLeaves
+from export.model.signature_inputs import DEFAULT_SIGNATURES, INPUTS
 from export.model.tokenized_model import TextModel
 from keras_transformer import Transformer
-from keras_transformer.masks import padding_mask
-from keras_transformer.search.tensorflow.search_loop import longest_limit
-from keras_transformer.special_ids import EOS_ID, PADDING_ID, UNKNOWN_ID
-
-BEAM_POSITIONS = "rows times beam_size times positions"
-
-
-def spec(name: str, dtype=tf.string, rank: int = 1) -> tf.TensorSpec:
-    return tf.TensorSpec([None] * rank, dtype, name=name)
-
-
-TEXT = (spec("text"),)
-PAIR = (spec("source"), spec("target"))
-INPUTS = {
-    "serving_default": TEXT,
-    "translate_greedy": TEXT,
-    "translate_nbest": (
-        *TEXT,
-        spec("beam_size", tf.int32, 0),
-        spec("length_penalty", tf.float32, 0),
-        spec("max_extra_length", tf.int32, 0),
-    ),
-    "translate_options": (
-        *TEXT,
-        spec("length_penalty", tf.float32),
-        spec("max_extra_length", tf.int32),
-        spec("prefix"),
-    ),
-    "translate_ids": (spec("ids", tf.int32, 2),),
-    "translate_document": TEXT,
-    "translate_constrained": (
-        *TEXT,
-        spec("no_repeat_ngram", tf.int32),
-        spec("min_length", tf.int32),
-        spec("max_length_ratio", tf.float32),
-    ),
-    "sample": (
-        *TEXT,
-        spec("temperature", tf.float32),
-        spec("top_k", tf.int32),
-        spec("top_p", tf.float32),
-        spec("seed", tf.int32),
-    ),
-    "score": PAIR,
-    "align": PAIR,
-    "explain": PAIR,
-    "explain_beam": TEXT,
-}
-# Those that translate.
-DEFAULT_SIGNATURES = (
-    "serving_default",
-    "translate_greedy",
-    "translate_nbest",
-    "translate_options",
-    "translate_ids",
-    "translate_document",
-)
+from keras_transformer.special_ids import EOS_ID, PADDING_ID
 
 
 class Translator(tf.Module):
@@ -235,7 +179,11 @@ class Translator(tf.Module):
             )
             source_ids, lengths, cut = self._model.tokenize(text)
             extra = tf.minimum(extra, most)
-            beam_size = self._check_beams(beam_size, lengths, extra)
+            beam_size = check_beams(
+                beam_size,
+                count_positions(lengths, limits_of(lengths, extra)),
+                self.settings,
+            )
             options = dataclasses.replace(
                 self._search.options,
                 beam_size=beam_size,
@@ -253,29 +201,6 @@ class Translator(tf.Module):
             }
 
         return translate_nbest
-
-    def _check_beams(self, beam_size, lengths, extra):
-        """Returns the beam size, if the budget allows it for these texts."""
-        budget = self.settings.budget
-        longest = longest_limit(count_positions(lengths, limits_of(lengths, extra)))
-        beam_size = after_check(
-            (beam_size <= self.settings.beam_size) | (beam_size * longest <= budget),
-            [
-                "beam_size times the positions of a row, those of its tokens "
-                f"and of its translation, must be at most {budget}. Received:",
-                beam_size,
-                longest,
-            ],
-            beam_size,
-        )
-        return within_budget(
-            beam_size,
-            BEAM_POSITIONS,
-            MAX_BEAM_POSITIONS,
-            tf.size(lengths),
-            beam_size,
-            longest,
-        )
 
     def translate_options(self, text, length_penalty, max_extra_length, prefix):
         """Like `translate`, with options for each sentence.
@@ -344,18 +269,7 @@ class Translator(tf.Module):
         that are not ids of a source count as unknown. The output `"ids"`, int32
         `(B, L)`, is ended by 1 and padded with 0.
         """
-        # One more than the limit, to detect longer sources.
-        ids = ids[:, : self.sequence_length + 1]
-        known = (ids >= 0) & (ids < self.tokenizer.source_vocabulary_size)
-        ids = tf.where(known, ids, UNKNOWN_ID)
-        ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=EOS_ID)
-        ids = tf.where(ids == PADDING_ID, EOS_ID, ids)
-        ends = tf.cumsum(tf.cast(ids == EOS_ID, tf.int32), 1, exclusive=True)
-        ids = tf.where(ends > 0, PADDING_ID, ids)
-        cut = tf.reduce_any(padding_mask(ids[:, self.sequence_length :]), 1)
-        ids = self._model.cut(ids)
-        lengths = count_tokens(ids)
-        ids = ids[:, : longest_limit(lengths)]
+        ids, lengths, cut = self._model.read_ids(ids)
         found = clear_empty(self._search(ids, lengths), lengths, cut)
         return {
             "ids": found.ids[:, 0],
@@ -387,14 +301,11 @@ class Translator(tf.Module):
         """
         source_ids, lengths, _ = self._model.tokenize(text)
         limits = limits_of(lengths, self.settings.max_extra_length)
-        longest = longest_limit(count_positions(lengths, limits))
-        source_ids, lengths = within_budget(
+        source_ids, lengths = within_beam_positions(
             (source_ids, lengths),
-            BEAM_POSITIONS,
             self.settings.budget,
-            tf.size(lengths),
             self.settings.beam_size,
-            longest,
+            count_positions(lengths, limits),
         )
         return describe_trace(
             self._search.trace(source_ids, lengths),

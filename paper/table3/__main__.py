@@ -35,15 +35,8 @@ from train.run.run_folder import locked
 FIXED = (
     "preset",
     *SIZES,
-    "num_heads",
-    "dropout",
-    "label_smoothing",
-    "positions",
-    "average",
-    "patience",
-    "init_from",
-    "both_directions",
-    "recipe",
+    *("num_heads", "dropout", "label_smoothing", "positions", "seed"),
+    *("average", "patience", "init_from", "both_directions", "recipe"),
     "from_arguments",
 )
 
@@ -70,7 +63,6 @@ class TableOptions:
         "updates of a row; big has three times as many, as in the paper",
         kind=positive(int),
     )
-    seed: int = option(0, "of all rows", kind=int)
     base_runs: int = option(
         5,
         "runs of base, with different seeds, that show how much chance "
@@ -127,7 +119,7 @@ def plan_rows(
     shared += ["--validate-bleu", 0]  # `translate_row` translates.
     plan = {}
     runs = plan_rows_in_order(options.rows or ROWS, options.base_runs)
-    for name, (row, offset) in runs.items():
+    for name, (row, seed) in runs.items():
         scaled = scale_row(row, *scales)
         for line in broken_ratios(row, scaled, base):
             print(line)
@@ -135,7 +127,7 @@ def plan_rows(
             "preset": row,
             **{size: scaled.hyperparameters()[size] for size in SIZES},
             "steps": scaled.recipe.steps,
-            "seed": options.seed + offset,
+            "seed": seed,
             "average": 1,  # The paper averaged no checkpoints for this table.
             "run_dir": options.run_dir / name,
         }

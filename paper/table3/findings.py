@@ -116,37 +116,27 @@ def seed_margin(values: list[float]) -> float | None:
     return t * float(np.std(values, ddof=1)) * math.sqrt(1 + 1 / count)
 
 
-def sign_of(
-    difference: float, margin: float | None, bounds: tuple[float, float] | None = None
-) -> int:
-    """Returns the sign of a difference, or 0 where it is too close to tell."""
-    sign = int(np.sign(difference))
-    if margin is None or abs(difference) <= margin:
-        return 0
-    if bounds is not None and min(sign * bounds[0], sign * bounds[1]) <= 0:
-        return 0
-    return sign
-
-
-def sign_of_equality(
+def judge(
     difference: float,
     margin: float | None,
-    bound: float,
     bounds: tuple[float, float] | None = None,
+    within: float | None = None,
 ) -> int:
-    """Returns 1 where a difference is surely within `bound`, -1 where surely not.
+    """Returns 1 if a difference supports a finding, -1 if it contradicts it.
 
-    Chance may have driven it by `margin`, and samples of it lie in `bounds`.
+    It supports one if it is above zero or, with `within`, nearer to zero than
+    that. It is 0, too close to tell, where chance may have decided: the seed
+    moves it by `margin`, and bootstrap samples of it lie in `bounds`.
     """
     if margin is None:
         return 0
-    low, high = difference - margin, difference + margin
-    bounds = bounds or (low, high)
-    if -bound <= min(low, bounds[0]) and max(high, bounds[1]) <= bound:
+    ends = (difference - margin, difference + margin, *(bounds or ()))
+    low, high = min(ends), max(ends)
+    if within is None:
+        return int(low > 0) - int(high < 0)
+    if -within <= low and high <= within:
         return 1
-    above = min(low, bounds[0]) > bound
-    below = max(high, bounds[1]) < -bound
-    return -1 if above or below else 0
+    return -1 if low > within or high < -within else 0
 
 
 def verdict(signs: list[int]) -> str:

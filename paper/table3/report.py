@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from command_line.markdown import format_table
 from command_line.text_files import write_atomically, write_json
 from paper.table3 import findings, results
+from paper.table3.rows import PAPER, paper_row
 
 NOTES = """\
 PPL: per subword of the vocabulary, with EOS, unsmoothed. BLEU: the
@@ -48,12 +49,12 @@ def make_table(rows: dict[str, dict]) -> dict:
     of_base = sum(samples[name] for name in runs) / len(runs)
     table = {}
     for name, row in rows.items():
-        paper = results.paper_row(name) if name in results.PAPER else None
+        paper = paper_row(name) if name in PAPER else None
         names = ("perplexity", "bleu", "parameters", "minutes")
         table[name] = {
             "change": results.describe_change(row["preset"], rows["base"]["preset"]),
             "paper": paper,
-            "paper_to_base": paper and compare(paper, results.paper_row("base")),
+            "paper_to_base": paper and compare(paper, paper_row("base")),
             "ours": {key: row[key] for key in names},
             "ours_to_base": {
                 **compare(row, mean),
@@ -64,7 +65,7 @@ def make_table(rows: dict[str, dict]) -> dict:
     return {
         "base": rows["base"]["conditions"],
         "rows": table,
-        "missing": [name for name in results.PAPER if name not in rows],
+        "missing": [name for name in PAPER if name not in rows],
         "runs_of_base": len(runs),
         "margins": margins,
         "findings": [
@@ -93,26 +94,20 @@ def judge_finding(
     The numbers are the values of each row by measure, BLEU in bootstrap
     samples, and the margin of the measure.
     """
-    pairs = finding.pairs
-    if measure == "log_perplexity" and finding.perplexity_pairs:
-        pairs = finding.perplexity_pairs
+    is_bleu = measure == "bleu"
+    pairs = (not is_bleu and finding.perplexity_pairs) or finding.pairs
     missing = [name for pair in pairs for name in pair if name not in values]
+    within = findings.NEARLY_EQUAL[measure] if finding.equal else None
     signs = []
     for worse, better in pairs:
         if {worse, better} & set(missing):
             continue
-        difference = values[better][measure] - values[worse][measure]
+        gain = values[better][measure] - values[worse][measure]
         bounds = None
-        if measure == "bleu":
+        if is_bleu:
             bounds = findings.interval(samples[better] - samples[worse])
-        else:
-            difference = -difference
-        if finding.equal:
-            bound = findings.NEARLY_EQUAL[measure]
-            sign = findings.sign_of_equality(difference, margin, bound, bounds)
-        else:
-            sign = findings.sign_of(difference, margin, bounds)
-        signs.append(sign)
+        gain *= 1 if is_bleu else -1
+        signs.append(findings.judge(gain, margin, bounds, within))
     if not signs:
         ours = "no row of it is there"
     elif margin is None:
@@ -122,24 +117,23 @@ def judge_finding(
     return {
         "finding": finding.text,
         "measure": measure.removeprefix("log_"),
-        "in_the_paper": describe_paper_result(finding, pairs, measure),
+        "in_the_paper": describe_paper_result(finding, pairs, is_bleu),
         "in_ours": ours,
         "signs": signs,
         "missing": missing,
     }
 
 
-def describe_paper_result(finding: findings.Finding, pairs: list, measure: str) -> str:
+def describe_paper_result(
+    finding: findings.Finding, pairs: list[list[str]], is_bleu: bool
+) -> str:
     """Returns how many pairs of the paper's rows support a finding."""
-    key = measure.removeprefix("log_")
-    gains = [
-        results.paper_row(better)[key] - results.paper_row(worse)[key]
-        for worse, better in pairs
-    ]
+    column = 1 if is_bleu else 0
+    gains = [PAPER[better][column] - PAPER[worse][column] for worse, better in pairs]
     if finding.equal:
         return f"{abs(gains[0]):.2f} apart"
-    support = [gain > 0 if key == "bleu" else gain < 0 for gain in gains]
-    return f"{sum(support)} of {len(gains)}"
+    support = sum(gain > 0 if is_bleu else gain < 0 for gain in gains)
+    return f"{support} of {len(gains)}"
 
 
 def format_report(report: dict) -> str:

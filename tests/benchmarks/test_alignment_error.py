@@ -16,7 +16,7 @@ def test_the_sentences_are_those_of_the_grammar():
     rng, same = random.Random(3), random.Random(3)
     for _ in range(500):
         pair, sure, possible = alignment_error.draw_pair(rng)
-        expected = generator.draw_sentence(same.choice(generator.patterns()), same)
+        expected = generator.Sentence(same.choice(generator.patterns()), same)
         assert pair == (expected.english, expected.spanish)
         assert sure <= possible
 

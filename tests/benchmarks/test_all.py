@@ -11,22 +11,12 @@ from tests.helpers.error_capture import refusal
 PRINT = "python -c 'print(\"$D\")'"
 TABLE = "python -c 'print(\"| a |\\n|---|\\n| 1 |\")'"
 MEASUREMENTS = f"""
-[lines]
-commands = '''
+lines = '''
 @python -c pass
 {PRINT}
 '''
-quick = '''
-python -c \\
-    "print(1)"
-'''
-
-[table]
-commands = '''
+table = '''
 {TABLE}
-'''
-quick = '''
-python -c "raise SystemExit(3)"
 '''
 """
 
@@ -36,17 +26,16 @@ def results(tmp_path, monkeypatch):
     """Returns a function that runs the command, and returns its results."""
     monkeypatch.setattr(measuring, "MEASUREMENTS", tmp_path / "measurements")
     monkeypatch.setattr(measuring, "RESULTS", tmp_path / "results.json")
-    monkeypatch.setattr(measuring, "QUICK_RESULTS", tmp_path / "quick.json")
     monkeypatch.setattr(measuring, "ROOT", tmp_path)
     monkeypatch.setattr(measuring, "check_conditions", lambda: None)
     monkeypatch.setattr(measuring, "git", lambda *_: "abc1234")
     (tmp_path / "measurements").write_text(MEASUREMENTS)
 
-    def run(*argv, file="results.json"):
+    def run(*argv):
         try:
             measuring.main(argv)
         finally:
-            found = json.loads((tmp_path / file).read_text())
+            found = json.loads(measuring.RESULTS.read_text())
         return found
 
     return run
@@ -87,14 +76,10 @@ def test_what_fails_leaves_the_others(results, monkeypatch, capsys):
     assert " minutes in all" not in shown
 
 
-def test_quick_commands_have_a_file_of_their_own(results, capsys):
-    with pytest.raises(SystemExit):
-        results("--quick", file="quick.json")
-
-    assert "must succeed. Received: status 3 of " in capsys.readouterr().err
-    found = json.loads(measuring.QUICK_RESULTS.read_text())
-    assert found["lines"]["commands"][0]["output"] == "1\n"
-    assert not measuring.RESULTS.exists()
+def test_a_command_must_succeed():
+    command = measuring.Command("python -c \\\n 'raise SystemExit(3)'", is_kept=True)
+    with pytest.raises(UserError, match="must succeed. Received: status 3 of "):
+        command.run()
 
 
 def test_pages_show_commands_with_their_output(results, monkeypatch):
@@ -115,9 +100,8 @@ def test_pages_show_commands_with_their_output(results, monkeypatch):
         measuring.describe_results("lines", measuring.RESULTS)
 
 
-@pytest.mark.parametrize("is_quick", [False, True])
-def test_every_command_of_the_project_can_be_split(is_quick):
-    for commands in measuring.read_measurements(is_quick).values():
+def test_every_command_of_the_project_can_be_split():
+    for commands in measuring.read_measurements().values():
         for command in commands:
             first = command.text.split()[0]
             assert first in ("python", "make", "taskset"), command.text

@@ -11,8 +11,8 @@ import pytest
 from demo_corpus import lexicon
 from demo_corpus.generator import (
     SIZES,
+    Sentence,
     demo_corpus,
-    draw_sentence,
     held_out_combinations,
     patterns,
 )
@@ -56,7 +56,7 @@ def test_english_decides_spanish():
     translations = {}
     for _ in range(150):
         for pattern in patterns():
-            sentence = draw_sentence(pattern, rng)
+            sentence = Sentence(pattern, rng)
             spanish = translations.setdefault(sentence.english, sentence.spanish)
             assert spanish == sentence.spanish, sentence.english
 

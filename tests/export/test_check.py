@@ -60,9 +60,9 @@ finally:
         *("warm-up", "samples"),
     ):
         assert any(line[6:].startswith(name) for line in lines)
-    answer = export_dir / "1" / file_layout.SAMPLES / "rest_row.answer.json"
-    for row in json.loads(answer.read_text())["predictions"]:
-        assert any(repr(row["translation"]) in line for line in lines)
+    answer = export_dir / "1" / file_layout.SAMPLES / "serving_default.answer.json"
+    for text in json.loads(answer.read_text())["outputs"]["translation"]:
+        assert any(repr(text) in line for line in lines)
 
 
 def test_missing_and_stray_files_are_found(version):
@@ -82,29 +82,26 @@ def test_missing_and_stray_files_are_found(version):
 
 def test_another_answer_is_found(version, model):
     folder = version / file_layout.SAMPLES
-    path = folder / "rest_row.answer.json"
-    answer = json.loads(path.read_text())
-    said = answer["predictions"][1]["translation"]
-    answer["predictions"][1]["translation"] = "something else"
-    path.write_text(json.dumps(answer))
-    grpc = folder / "grpc.answer.txt"
-    other = {"true": "false", "false": "true"}
-    text, was, rest = re.split("(?<=bool_val: )([a-z]+)", grpc.read_text())
-    grpc.write_text(text + other[was] + rest)
+    path = folder / "serving_default.answer.json"
+    outputs = json.loads(path.read_text())["outputs"]
+    said, was_cut = outputs["translation"][1], outputs["truncated"][0]
+    outputs["translation"][1] = "something else"
+    outputs["truncated"][0] = not was_cut
+    path.write_text(json.dumps({"outputs": outputs}))
 
     changed = check.check_samples(model.run, model.signatures, version)
+    name = "serving_default"
     assert changed.problems == [
-        f"rest_row: translation, row 1: wanted 'something else', received {said!r}",
-        f"grpc: truncated, row 0: wanted {other[was].title()}, received {was.title()}",
+        f"{name}: translation, row 1: wanted 'something else', received {said!r}",
+        f"{name}: truncated, row 0: wanted {not was_cut}, received {was_cut}",
     ]
     assert [line.partition(":")[0] for line in files_problems(version)] == [
-        f"{file_layout.SAMPLES}/grpc.answer.txt",
-        f"{file_layout.SAMPLES}/rest_row.answer.json",
+        f"{file_layout.SAMPLES}/{path.name}"
     ]
 
 
 def test_a_sample_that_cannot_be_read_is_found(version, model):
-    (version / file_layout.SAMPLES / "rest_columnar.json").write_text('{"inputs"')
+    (version / file_layout.SAMPLES / "translate_options.json").write_text('{"inputs"')
 
     (problem,) = check.check_samples(model.run, model.signatures, version).problems
 
@@ -262,9 +259,9 @@ def test_a_server_is_asked_the_samples(
         arguments = [folder, f"--server={address}", f"--protocol={protocol}"]
         check_server.main(arguments)
         whole = capsys.readouterr().out
-        path = version / file_layout.SAMPLES / "rest_row.answer.json"
+        path = version / file_layout.SAMPLES / "serving_default.answer.json"
         answer = json.loads(path.read_text())
-        answer["predictions"][0]["score"] += 1
+        answer["outputs"]["score"][0] += 1
         path.write_text(json.dumps(answer))
         write_digests(version)
         with pytest.raises(SystemExit) as exit_:
@@ -276,6 +273,6 @@ def test_a_server_is_asked_the_samples(
 
     assert "--server must name a server that answers" in line
     assert {text.split()[0] for text in whole.splitlines()} == {"ok"}
-    assert len(re.findall(r"^ok    samples", whole, re.M)) == 5
+    assert len(re.findall(r"^ok    samples", whole, re.M)) == 4
     assert exit_.value.code == 1
-    assert "WRONG samples      rest_row: score, row 0: wanted " in wrong
+    assert "WRONG samples      serving_default: score, row 0: wanted " in wrong

@@ -90,10 +90,10 @@ export $RUN --format=litert --max-length-ratio=2 -> must be left out with --form
 export $RUN --format=litert --precision=bfloat16 -> must be float32 or int8 with
 export --run-dir=$REAL_RUN --export-dir=$EXPORT --format=ctranslate2 --version=2
  -> --export-dir must be a folder for one format
-export $RUN --signatures score all -> must be all, or of serving_default,
+export $RUN --signatures score any -> invalid choice: 'any'
 export --run-dir=$REAL_RUN --export-dir=$TMP/new --align-layer=2
  -> `align_layer` must be between -2 and 1
-export $RUN --version=-1 -> --version must be 0 or more
+export $RUN --version=-1 -> argument --version: invalid natural value
 export $RUN --model-name=é -> --model-name must be of letter
 export $RUN --samples=s3://b/x -> a path on this machine
 export $RUN -> --run-dir must be the folder of a finished

@@ -5,18 +5,12 @@ import sys
 import numpy as np
 import pytest
 
-from command_line.errors import UserError
-from paper import table1, table2
+from paper import graph_flops, table1
 
 
 @pytest.mark.slow
 def test_growth_is_measured_along_both_axes(capsys):
-    table1.main(
-        [
-            *("--lengths", "8", "16", "--width=4", "--widths=4"),
-            *("--length=8", "--radius=2", "--repetitions=1"),
-        ]
-    )
+    table1.run(table1.Sizes((8, 16), 4, (4,), 8, radius=2, repetitions=1))
 
     rows, memory, exponents = capsys.readouterr().out.split("\n\n")
     # Three sizes, five layers, forward and with the gradient.
@@ -25,24 +19,16 @@ def test_growth_is_measured_along_both_axes(capsys):
     assert "| restricted | gradient | O(r n d) | 1 | 1.00 |" in exponents
 
 
-def test_a_peak_that_cannot_be_measured_names_its_row(monkeypatch):
-    monkeypatch.setattr(table1.os, "fork", lambda: 1)
-    monkeypatch.setattr(table1.os, "waitpid", lambda child, flags: (child, 9))
-
-    with pytest.raises(UserError, match="'n': 512.* could not be measured"):
-        table1.print_peaks(table1.parse_options([]))
-
-
 @pytest.mark.parametrize("kind", ["self-attention", "restricted"])
 def test_the_products_of_attention_are_those_of_its_graph(kind):
-    options = table1.parse_options(["--radius", "4"])
+    sizes = table1.Sizes(radius=4)
     row = {"kind": kind, "n": 40, "d": 8, "direction": "forward"}
-    call = table1.make_call(row, options)
+    call = table1.make_call(row, sizes)
 
     graph = call.get_concrete_function().graph
-    found = table2.count_products(graph, num_tokens=40)
+    found = graph_flops.count_products(graph, num_tokens=40)
 
-    assert found == 2 * table1.count_products(row, options)
+    assert found == 2 * table1.count_products(row, sizes)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")

@@ -348,10 +348,9 @@ def test_exports_from_the_command_line(refused, run_dir, tmp_path, capsys):
     bundle = json.loads((extra / "bundle.json").read_text())
     assert bundle["model_name"] == "export"
     assert bundle["validation"] == {"bleu": 27.3}
-    asked = json.loads((extra / "samples/rest_row.json").read_text())
-    assert asked["instances"] == ["Two cats sleep."]
-    references = json.loads((extra / "samples/references.json").read_text())
-    assert references == [sample]
+    asked = json.loads((extra / "samples/serving_default.json").read_text())
+    assert asked["inputs"]["text"] == ["Two cats sleep."]
+    assert bundle["samples"] == [sample]
     check.main([f"--export-dir={folder}"])
     assert bundle["settings"]["beam_size"] == 1
     line = refused(export_command, *arguments, "--version=7")

@@ -10,12 +10,11 @@ from command_line.errors import UserError
 from export.bundle.file_layout import SERVER_FILES
 from export.bundle.server_config import choose_name, server_release, write_server_files
 from export.bundle.warmup_requests import WARMUP_BATCH_SIZES
-from export.model.translator import DEFAULT_SIGNATURES
 
 
 @pytest.fixture
 def folder(tmp_path):
-    write_server_files(tmp_path, "mine", ["serving_default"])
+    write_server_files(tmp_path, "mine")
     return tmp_path
 
 
@@ -41,7 +40,7 @@ def test_the_server_reads_the_files(folder):
     assert set(re.findall(r"[a-z_]+\.(?:config|txt)", readme)) > files.keys() - {
         "README.md"
     }
-    assert "rest_columnar" not in readme  # It asks what is not exported.
+    assert "serving_default.json\n```" in readme
 
 
 @pytest.mark.parametrize(
@@ -64,12 +63,11 @@ def test_what_someone_changed_stays(folder):
     (folder / "models.config").write_text("changed")
     (folder / "README.md").unlink()
 
-    write_server_files(folder, "other", DEFAULT_SIGNATURES)
+    write_server_files(folder, "other")
 
     assert (folder / "models.config").read_text() == "changed"
     text = (folder / "README.md").read_text()
     assert text.startswith("# other\n")
-    assert "samples/rest_columnar.json\n```" in text
     assert {path.name for path in folder.iterdir()} == set(SERVER_FILES)
 
 

@@ -145,7 +145,7 @@ def test_no_sample_has_a_score_that_is_none(tmp_path, score):
     inputs = {name: {"text": np.array([b"a b"], object)} for name in signatures}
 
     with pytest.raises(UserError, match=f"finite.*: score {score} of 'a b'"):
-        write_samples(tmp_path, "mine", signatures, inputs)
+        write_samples(tmp_path, signatures, inputs)
     assert not names_in(tmp_path)
 
 

@@ -11,7 +11,7 @@ from export.bundle.model_loading import load_run
 from export.model import forced_decoding
 from export.model.request_splitting import in_chunks
 from export.model.search import SearchSettings
-from export.model.translator import INPUTS
+from export.model.signature_inputs import INPUTS
 from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.signature_requests import (
     REQUESTS,

@@ -9,7 +9,7 @@ import sacrebleu
 from keras_transformer import PRESETS
 from paper.table3 import findings
 from paper.table3.report import format_report, make_table
-from paper.table3.results import PAPER
+from paper.table3.rows import PAPER
 
 LINES = [
     "A brown dog runs over the green grass.",
@@ -85,9 +85,7 @@ def test_another_run_is_within_the_margin_19_times_of_20(count):
     ],
 )
 def test_equal_is_what_is_surely_less_than_a_bound(difference, margin, bounds, sign):
-    found = findings.sign_of_equality(difference, margin, bound=1.0, bounds=bounds)
-
-    assert found == sign
+    assert findings.judge(difference, margin, bounds, within=1.0) == sign
 
 
 @pytest.mark.parametrize(
@@ -104,7 +102,7 @@ def test_equal_is_what_is_surely_less_than_a_bound(difference, margin, bounds, s
     ],
 )
 def test_tells_only_what_both_kinds_of_chance_allow(difference, margin, bounds, sign):
-    assert findings.sign_of(difference, margin, bounds) == sign
+    assert findings.judge(difference, margin, bounds) == sign
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Writes a folder of static files that translates in a browser.
 
     npm install --prefix NPM_DIR @litertjs/core@2.5.3
-    python -m export.page --export-dir EXPORT_DIR --page-dir PAGE_DIR \\
+    python -m export.browser_page --export-dir EXPORT_DIR --page-dir PAGE_DIR \\
         --npm-dir NPM_DIR
     python -m http.server --directory PAGE_DIR
 
@@ -30,7 +30,7 @@ SOURCES = pathlib.Path(__file__).parent / "litert" / "page"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PageOptions:
-    """Options of `python -m export.page`."""
+    """Options of `python -m export.browser_page`."""
 
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     page_dir: pathlib.Path = option(
@@ -111,7 +111,7 @@ def run(options: PageOptions) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m export.page",
+        prog="python -m export.browser_page",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

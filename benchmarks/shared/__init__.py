@@ -1,1 +1,0 @@
-"""Code that the benchmarks of training and of decoding share."""

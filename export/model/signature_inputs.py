@@ -1,0 +1,55 @@
+"""The signatures of an export by name, and the inputs of each."""
+
+import tensorflow as tf
+
+
+def spec(name: str, dtype=tf.string, rank: int = 1) -> tf.TensorSpec:
+    return tf.TensorSpec([None] * rank, dtype, name=name)
+
+
+TEXT = (spec("text"),)
+PAIR = (spec("source"), spec("target"))
+INPUTS = {
+    "serving_default": TEXT,
+    "translate_greedy": TEXT,
+    "translate_nbest": (
+        *TEXT,
+        spec("beam_size", tf.int32, 0),
+        spec("length_penalty", tf.float32, 0),
+        spec("max_extra_length", tf.int32, 0),
+    ),
+    "translate_options": (
+        *TEXT,
+        spec("length_penalty", tf.float32),
+        spec("max_extra_length", tf.int32),
+        spec("prefix"),
+    ),
+    "translate_ids": (spec("ids", tf.int32, 2),),
+    "translate_document": TEXT,
+    "translate_constrained": (
+        *TEXT,
+        spec("no_repeat_ngram", tf.int32),
+        spec("min_length", tf.int32),
+        spec("max_length_ratio", tf.float32),
+    ),
+    "sample": (
+        *TEXT,
+        spec("temperature", tf.float32),
+        spec("top_k", tf.int32),
+        spec("top_p", tf.float32),
+        spec("seed", tf.int32),
+    ),
+    "score": PAIR,
+    "align": PAIR,
+    "explain": PAIR,
+    "explain_beam": TEXT,
+}
+# Those that translate.
+DEFAULT_SIGNATURES = (
+    "serving_default",
+    "translate_greedy",
+    "translate_nbest",
+    "translate_options",
+    "translate_ids",
+    "translate_document",
+)

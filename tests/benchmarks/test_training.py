@@ -1,0 +1,90 @@
+"""Keeps `benchmarks.training` alive, at toy size."""
+
+import importlib
+import math
+
+import pytest
+
+from benchmarks.model_sizes import SIZES
+from benchmarks.training import __main__ as training, corpus_cost
+from benchmarks.training.random_batches import make_batch
+from benchmarks.training.worker import SYSTEMS, start
+from tests.helpers.python_subprocess import run_python
+
+CHECK = {"size": "check", "precision": "float32", "steps": 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "system",
+    [
+        "package",
+        pytest.param("pytorch", marks=pytest.mark.peers("torch")),
+        pytest.param("keras-hub", marks=pytest.mark.peers("keras_hub")),
+    ],
+)
+def test_an_update_changes_the_loss(system):
+    check_losses(*find_losses(system))
+
+
+@pytest.mark.slow
+def test_the_model_trains_on_jax():
+    code = "from tests.benchmarks.test_training import *; "
+    code += "print(*find_losses('package-jax'))"
+    said = run_python("-c", code, backend="jax")
+
+    check_losses(*map(float, said.split()))
+
+
+def find_losses(system):
+    """Returns the losses of an update and of the next two."""
+    module, load, _ = SYSTEMS[system]
+    module = importlib.import_module(f"benchmarks.training.{module}")
+    prepare, update = getattr(module, load)(SIZES["check"], "float32")
+    batch = prepare(make_batch(SIZES["check"], fill=0.75))
+    return update(batch, 1), update(batch, 2)
+
+
+def check_losses(first, second):
+    # That of equal probabilities is log(100) = 4.6.
+    assert all(math.isfinite(loss) and 4 < loss < 7 for loss in (first, second))
+    assert first != second
+
+
+@pytest.mark.slow
+def test_the_package_computes_logits_for_real_tokens_only():
+    package = start({**CHECK, "system": "package"})
+
+    partial, full = package("0.75"), package("1.0")
+    assert partial["flops"] < full["flops"]
+    assert partial["target_tokens"] < full["target_tokens"] == 64
+
+
+@pytest.mark.slow
+@pytest.mark.peers("torch")
+def test_updates_are_measured_side_by_side(capsys):
+    training.main(
+        [
+            *("--sizes=check", "--precisions=float32"),
+            *("--systems", "package", "pytorch", "--repetitions=2", "--steps=1"),
+        ]
+    )
+
+    table, peak = capsys.readouterr().out.strip().split("\n\n")
+    _, _, *rows = (line.strip("| ").split(" | ") for line in table.splitlines())
+    assert [row[:4] for row in rows] == [
+        ["check", "float32", fill, system]
+        for fill in ("0.75", "1.0")
+        for system in ("package", "pytorch")
+    ]
+    assert ["×" in row[6] for row in rows] == [False, True] * 2
+    assert peak.startswith("matmul peak: ")
+
+
+@pytest.mark.slow
+def test_the_cost_of_a_corpus_is_measured(capsys):
+    corpus_cost.main(["--pairs", "300", "600"])
+
+    head, _, *rows = capsys.readouterr().out.splitlines()
+    assert head == "| pairs | 300 | 600 | 36 million (by the slope) |"
+    assert len(rows) == len(corpus_cost.UNITS)
