@@ -37,7 +37,7 @@ def test_the_server_reads_the_files(folder):
     assert monitoring["enable"] == "true"
     readme = files["README.md"]
     assert monitoring["path"] in readme
-    assert set(re.findall(r"[a-z_]+\.(?:config|txt)", readme)) > files.keys() - {
+    assert set(re.findall(r"[a-z_]+\.(?:config|txt)", readme)) >= files.keys() - {
         "README.md"
     }
     assert "serving_default.json\n```" in readme
