@@ -8,8 +8,9 @@ answer, which must be that of the plain loop: the same requests, one after the
 other, in one process without HTTP.
 
 With `--latency SECONDS` it measures instead, for so long each, requests of one
-sentence: of one client, of two, and of one while another client sends an HTML
-document of 20,000 characters again and again.
+sentence: of one client, of two, and of one while another client sends again and
+again an HTML document or a text of 20,000 characters, or sentences in fifty
+connections.
 """
 
 import argparse
@@ -35,6 +36,8 @@ REQUESTS = 200
 MAX_LINES = 4
 MAX_BYTES = 4000
 DOCUMENT_CHARACTERS = 20_000
+CONNECTIONS = 50  # Those of a client with many requests.
+LIGHT, HEAVY = "192.0.2.1", "192.0.2.2"  # Addresses of clients.
 
 
 class Load:
@@ -103,12 +106,14 @@ def send_requests(
     texts: list[str],
     answers: dict | None = None,
     form: str = "text",
+    address: str = LIGHT,
 ) -> None:
     """Sends texts one after the other, again and again, until an event.
 
     The service must repeat the `answers` of `run_plain_loop`; without them each
-    text counts as a sentence.
+    text counts as a sentence. The service takes the address for the client's.
     """
+    headers = {"X-Forwarded-For": address}
     fields = {"source": "en", "target": "xx", "format": form}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     with contextlib.closing(connection):
@@ -116,7 +121,8 @@ def send_requests(
             began = time.monotonic()
             if done.is_set():
                 return
-            connection.request("POST", "/translate", json.dumps({"q": text, **fields}))
+            body = json.dumps({"q": text, **fields})
+            connection.request("POST", "/translate", body, headers)
             response = connection.getresponse()
             answer = json.loads(response.read())
             load.seconds.append(time.monotonic() - began)
@@ -158,7 +164,8 @@ def run_clients(
 def service(export_dir: pathlib.Path) -> Iterator[tuple[int, int]]:
     """Yields port and process id of a service."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "serve", "--port=0"] + [f"--pair=en:xx={export_dir}"],
+        [sys.executable, "-m", "serve", "--port=0", f"--pair=en:xx={export_dir}"]
+        + ["--trusted-proxies=127.0.0.1"],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -192,18 +199,26 @@ def measure_load(args: argparse.Namespace, sentences: list[str]) -> dict:
 
 
 def measure_latencies(args: argparse.Namespace, sentences: list[str]) -> dict:
-    """Returns the latencies of one client, of two, and beside a document."""
+    """Returns the latencies of one client, of two, and beside another client."""
     one = {"sentences": [{"texts": sentences}]}
     two = {"sentences": [{"texts": sentences[i::2]} for i in range(2)]}
     document = make_document(sentences)
-    documents = {"documents": [{"texts": [document], "form": "html"}]}
+    text = "\n".join(sentences * 100)[:DOCUMENT_CHARACTERS]
+    others = {
+        "html": [{"texts": [document], "form": "html"}],
+        "long_text": [{"texts": [text]}],
+        "many_requests": [{"texts": sentences}] * CONNECTIONS,
+    }
     with service(args.export_dir) as (port, _):
-        run_clients(port, 2, two | documents)  # Warm up.
-        return {
+        run_clients(port, 2, two | others)  # Warm up.
+        report = {
             "one_client": run_clients(port, args.latency, one),
             "two_clients": run_clients(port, args.latency, two),
-            "beside_html": run_clients(port, args.latency, one | documents),
         }
+        for name, group in others.items():
+            other = {name: [{**options, "address": HEAVY} for options in group]}
+            report[f"beside_{name}"] = run_clients(port, args.latency, one | other)
+    return report
 
 
 def resident_mib(pid: int) -> int:

@@ -1,7 +1,6 @@
 """Admits requests by their API key and by the rate of their client."""
 
 import hmac
-import ipaddress
 import math
 import pathlib
 import re
@@ -14,12 +13,11 @@ from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
 from command_line.errors import UserError
+from serve.fair_queue import CLIENT, find_address
 from serve.schemas import http_error
 
 LINE = re.compile(r"(?:(?P<name>[\w.@-]+):\s+)?(?P<key>\S+)")
 SHOWN = 4  # Characters of an unknown key in the log.
-# Providers give each customer a network of this length at least.
-IPV6_PREFIX = 64
 
 
 def read_keys(path: pathlib.Path) -> dict[str, bytes]:
@@ -86,7 +84,7 @@ class ApiKeys:
 class AccessControl:
     """Admits requests.
 
-    The rate is that of a key, or of an address if the request has no valid
+    The rate is that of a client: a key, or an address if the request has no valid
     key. So keys cannot be guessed any faster.
 
     Args:
@@ -99,7 +97,7 @@ class AccessControl:
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
     def admit(self, request: fastapi.Request, key: str, cost: int) -> None:
-        """Admits a request, and counts it as `cost` requests.
+        """Admits a request, counts it as `cost` requests, and sets `CLIENT`.
 
         Raises:
             HTTPException: If the key is missing (`""`) or unknown, or the
@@ -107,6 +105,7 @@ class AccessControl:
         """
         name = self._keys.find_name(key) if key else None
         address = find_address(request)
+        CLIENT.set(name or address)
         self._count(name or address, cost)
         if not self._keys:
             return
@@ -130,17 +129,3 @@ class AccessControl:
                 )
         for rate, count in costs:
             self._limiter.hit(rate, client, cost=count)
-
-
-def find_address(request: fastapi.Request) -> str:
-    """Returns the address of a client; of IPv6, its network."""
-    host = request.client.host if request.client else "unknown"
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host
-    if address.version == 4:
-        return host
-    if address.ipv4_mapped:
-        return str(address.ipv4_mapped)
-    return str(ipaddress.ip_network((address, IPV6_PREFIX), strict=False))

@@ -1,28 +1,44 @@
 """Translates documents, whose sentences are queued as any others.
 
 The work on the documents themselves runs in a thread, so that the event loop
-answers other requests meanwhile.
+answers other requests meanwhile. The clients take turns, with a document at a time.
 """
 
 import asyncio
-import concurrent.futures
+import functools
+import weakref
 from collections.abc import Callable
-from typing import Any
 
 from documents.markup.translate_markup import (
     AlignmentRequest,
     Steps,
     TranslationRequest,
 )
+from serve.fair_queue import CLIENT, FairExecutor
 from serve.schemas import http_error
 
-# One thread: more of them would only take time from the event loop.
-_thread = concurrent.futures.ThreadPoolExecutor(1, "markup")
+# Of a .docx file. Reading and writing one takes up to three seconds and, while its
+# sentences are translated, 200 MiB.
+MAX_TAGS = 150_000
+MAX_DOCUMENTS = 4  # Requests with documents of a client at a time; others wait.
+
+run_in_thread = FairExecutor("documents").run
+_slots = weakref.WeakValueDictionary()  # A semaphore for each client that has any.
 
 
-async def run_in_thread(function: Callable, *args) -> Any:
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_thread, function, *args)
+def limit_documents(function: Callable) -> Callable:
+    """Decorates a coroutine function that translates documents of a client.
+
+    So many documents of a client do not fill the memory.
+    """
+
+    @functools.wraps(function)
+    async def run(*args):
+        slots = _slots.setdefault(CLIENT.get(), asyncio.Semaphore(MAX_DOCUMENTS))
+        async with slots:
+            return await function(*args)
+
+    return run
 
 
 async def run_together(
@@ -41,20 +57,20 @@ async def run_together(
     """
     done = [None] * len(steps)
 
-    def resume(results):
-        """Returns the next request of each document that has one, by index."""
-        requests = {}
-        for i, result in results.items():
-            try:
-                requests[i] = steps[i].send(result)
-            except StopIteration as stop:
-                done[i] = stop.value
-        return requests
+    def resume(i, result):
+        """Returns the next request of a document, or `None` if it is done."""
+        try:
+            return steps[i].send(result)
+        except StopIteration as stop:
+            done[i] = stop.value
 
     results = dict.fromkeys(range(len(steps)))
     while results:
         try:
-            requests = await run_in_thread(resume, results)
+            requests = {
+                i: await run_in_thread(resume, i, result)
+                for i, result in results.items()
+            }
         except ValueError as error:
             raise http_error(f"Invalid request: {error}") from None
         results = {}

@@ -4,21 +4,25 @@ A slow, silent or disconnected client occupies only a socket, for seconds.
 """
 
 import asyncio
+import collections
 import json
 import re
 import socket
 import urllib.parse
 from collections.abc import Callable
 
-from fastapi import HTTPException
+from fastapi import HTTPException, Request
 from fastapi.responses import Response
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from serve.fair_queue import find_address
 
 HEAD_SECONDS = 10  # Timeout for the head of a request; at most twice that.
 BODY_SECONDS = 20
 RESPONSE_SECONDS = 20  # Timeout for a client to read the response.
 MAX_REQUESTS = 500  # Further requests get status 503.
+MAX_CLIENT_REQUESTS = 250  # Further requests of an address get status 429.
 MAX_CONNECTIONS = 2000  # Beyond these the one that is idle longest is closed.
 HOST = re.compile(r"[\w.-]+(:\d+)?|\[[\da-fA-F:.]+\](:\d+)?", re.ASCII)
 
@@ -90,7 +94,7 @@ class RequestLimits:
     def __init__(self, app: Callable, byte_limit: int, unlimited: frozenset[str]):
         self._app, self._byte_limit = app, byte_limit
         self._unlimited = unlimited
-        self._active = 0
+        self._active = collections.Counter()  # By address.
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
@@ -99,26 +103,36 @@ class RequestLimits:
         if scope["method"] == "HEAD":
             scope["method"] = "GET"
         is_limited = scope["path"] not in self._unlimited
+        address = find_address(Request(scope))
         try:
-            if is_limited and self._active >= MAX_REQUESTS:
-                raise HTTPException(503, "too many requests at a time")
-            self._active += is_limited
+            if is_limited:
+                self._check_active(address)
+                self._active[address] += 1
             try:
                 body = await self._read_body(scope, receive)
                 if body is not None:
                     answer = self._app(scope, replay_body(body), send)
                     await answer_unless_gone(answer, receive)
             finally:
-                self._active -= is_limited
+                if is_limited:
+                    self._active -= collections.Counter([address])
         except HTTPException as refusal:
             # The rest of the request is not read.
             response = Response(
                 json.dumps({"error": refusal.detail}),
                 refusal.status_code,
-                {"connection": "close"},
+                {"connection": "close", **(refusal.headers or {})},
                 "application/json",
             )
             await response(scope, receive, send)
+
+    def _check_active(self, address: str) -> None:
+        """Refuses a request of an address if too many are being answered."""
+        message = "too many requests at a time"
+        if self._active[address] >= MAX_CLIENT_REQUESTS:
+            raise HTTPException(429, f"Slowdown: {message}", {"Retry-After": "1"})
+        if self._active.total() >= MAX_REQUESTS:
+            raise HTTPException(503, message)
 
     async def _read_body(self, scope, receive) -> bytes | None:
         """Returns the body, or `None` if the client has disconnected.

@@ -16,7 +16,7 @@ from fastapi.responses import Response, StreamingResponse
 from documents.formats import FORMAT_OF_SUFFIX, read_document
 from serve import schemas
 from serve.access_control import AccessControl
-from serve.document_translation import run_in_thread
+from serve.document_translation import MAX_TAGS, limit_documents, run_in_thread
 from serve.file_store import FileStore
 from serve.languages import Detection
 from serve.schemas import http_error
@@ -128,6 +128,7 @@ def add_files(
     files = FileStore()
 
     @post("/translate_file", schemas.FileFields, "multipart/form-data")
+    @limit_documents
     async def translate_file(asked, request):
         name = pathlib.PurePath(asked.file.name)
         suffix = name.suffix.lower()
@@ -135,7 +136,7 @@ def add_files(
             raise http_error("Invalid request: file format not supported")
         try:
             file = await run_in_thread(
-                read_document, asked.file.content, FORMAT_OF_SUFFIX[suffix]
+                read_document, asked.file.content, FORMAT_OF_SUFFIX[suffix], MAX_TAGS
             )
         except ValueError as error:
             raise http_error(f"Invalid request: {error}") from None

@@ -53,7 +53,7 @@ def test_the_service_answers_as_the_plain_loop(export_dir, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_latencies_are_measured_beside_a_document(export_dir, tmp_path, capsys):
+def test_latencies_are_measured_beside_another_client(export_dir, tmp_path, capsys):
     path = tmp_path / "sentences"
     path.write_text("".join(f"{text}\n" for text in SENTENCES))
 
@@ -63,9 +63,12 @@ def test_latencies_are_measured_beside_a_document(export_dir, tmp_path, capsys):
         )
 
     report = json.loads(capsys.readouterr().out)
-    assert list(report) == ["one_client", "two_clients", "beside_html"]
+    assert list(report) == [
+        *("one_client", "two_clients"),
+        *("beside_html", "beside_long_text", "beside_many_requests"),
+    ]
     loads = [load for measured in report.values() for load in measured.values()]
-    assert len(loads) == 4
+    assert len(loads) == 8
     assert all(load["requests"] and not load["problems"] for load in loads)
 
 
