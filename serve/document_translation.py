@@ -20,25 +20,30 @@ from serve.schemas import http_error
 # Of a .docx file. Reading and writing one takes up to three seconds and, while its
 # sentences are translated, 200 MiB.
 MAX_TAGS = 150_000
-MAX_DOCUMENTS = 4  # Requests with documents of a client at a time; others wait.
+# Requests of a client at a time; others wait.
+MAX_FILES = 2
+MAX_HTML_REQUESTS = 32
 
 run_in_thread = FairExecutor("documents").run
-_slots = weakref.WeakValueDictionary()  # A semaphore for each client that has any.
+_slots = weakref.WeakValueDictionary()  # Semaphores, by function and client.
 
 
-def limit_documents(function: Callable) -> Callable:
-    """Decorates a coroutine function that translates documents of a client.
+def limit_calls(count: int) -> Callable:
+    """Decorates a coroutine function of which a client runs so many at a time.
 
-    So many documents of a client do not fill the memory.
+    Otherwise many documents of a client would fill the memory.
     """
 
-    @functools.wraps(function)
-    async def run(*args):
-        slots = _slots.setdefault(CLIENT.get(), asyncio.Semaphore(MAX_DOCUMENTS))
-        async with slots:
-            return await function(*args)
+    def decorate(function):
+        @functools.wraps(function)
+        async def run(*args):
+            key = function, CLIENT.get()
+            async with _slots.setdefault(key, asyncio.Semaphore(count)):
+                return await function(*args)
 
-    return run
+        return run
+
+    return decorate
 
 
 async def run_together(

@@ -16,7 +16,7 @@ from fastapi.responses import Response, StreamingResponse
 from documents.formats import FORMAT_OF_SUFFIX, read_document
 from serve import schemas
 from serve.access_control import AccessControl
-from serve.document_translation import MAX_TAGS, limit_documents, run_in_thread
+from serve.document_translation import MAX_FILES, MAX_TAGS, limit_calls, run_in_thread
 from serve.file_store import FileStore
 from serve.languages import Detection
 from serve.schemas import http_error
@@ -128,7 +128,7 @@ def add_files(
     files = FileStore()
 
     @post("/translate_file", schemas.FileFields, "multipart/form-data")
-    @limit_documents
+    @limit_calls(MAX_FILES)
     async def translate_file(asked, request):
         name = pathlib.PurePath(asked.file.name)
         suffix = name.suffix.lower()

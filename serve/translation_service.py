@@ -10,7 +10,7 @@ from typing import NamedTuple
 from documents.formats import Document, translation_steps
 from documents.markup.translate_markup import markup_steps
 from serve.batching import Batcher
-from serve.document_translation import limit_documents, run_together
+from serve.document_translation import MAX_HTML_REQUESTS, limit_calls, run_together
 from serve.fair_queue import FairExecutor
 from serve.languages import LanguageDetector, match_code, name_language
 from serve.metrics import Metrics
@@ -181,7 +181,7 @@ class TranslationService:
             for document in documents
         ]
 
-    @limit_documents
+    @limit_calls(MAX_HTML_REQUESTS)
     async def translate_html(
         self, route: Route, texts: list[str]
     ) -> list[TextTranslation]:

@@ -1,11 +1,14 @@
 """No client makes the service refuse or delay another one."""
 
+import asyncio
 import contextlib
 import threading
 import time
 
 import pytest
 
+from serve.document_translation import limit_calls
+from serve.fair_queue import CLIENT
 from serve.options import HttpOptions
 from tests.helpers import service_client, word_documents
 from tests.helpers.fake_models import FunctionRuntime
@@ -130,3 +133,33 @@ def test_a_bomb_says_what_was_wanted(clients):
     assert answer.json()["error"].startswith(
         "Invalid request: a .docx file must have at most 150000 tags. Received: 12000"
     )
+
+
+def test_a_client_has_few_documents_at_a_time_and_others_do_not_wait():
+    running, most, gate = [], [], asyncio.Event()
+
+    @limit_calls(2)
+    async def work(client):
+        running.append(client)
+        most.append(running.count(client))
+        await gate.wait()
+        running.remove(client)
+        return client
+
+    async def work_as(client):
+        CLIENT.set(client)
+        return await work(client)
+
+    async def main():
+        tasks = [asyncio.create_task(work_as(client)) for client in "aaaaab"]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        begun = sorted(running)
+        gate.set()
+        return begun, await asyncio.gather(*tasks)
+
+    begun, done = asyncio.run(main())
+
+    assert begun == ["a", "a", "b"]
+    assert done == list("aaaaab")
+    assert max(most) == 2
