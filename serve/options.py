@@ -108,7 +108,7 @@ class HttpOptions:
     def __post_init__(self):
         for name, is_valid, wanted in CHECKS:
             values = getattr(self, name)
-            for value in values if isinstance(values, tuple) else (values,):
+            for value in values if isinstance(values, tuple | list) else (values,):
                 if value is not None and not is_valid(value):
                     option_name = name.replace("_", "-")
                     raise UserError(
