@@ -8,8 +8,9 @@ answer, which must be that of the plain loop: the same requests, one after the
 other, in one process without HTTP.
 
 With `--latency SECONDS` it measures instead, for so long each, requests of one
-sentence: of one client, of two, and of one while another client sends an HTML
-document of 20,000 characters again and again.
+sentence: of one client, of two, and of one while another client sends again and
+again an HTML document or a text of 20,000 characters, or sentences in fifty
+connections.
 """
 
 import argparse
@@ -35,17 +36,27 @@ REQUESTS = 200
 MAX_LINES = 4
 MAX_BYTES = 4000
 DOCUMENT_CHARACTERS = 20_000
+CONNECTIONS = 50  # Those of a client with many requests.
+LIGHT, HEAVY = "192.0.2.1", "192.0.2.2"  # Addresses of clients.
 
 
 class Client:
     """A client of the service: its requests, and what it measured.
 
     The answers must be `answers`, by text: the translation and its number of
-    sentences. Without them each text counts as a sentence.
+    sentences. Without them each text counts as a sentence. The service takes
+    `address` for the client's.
     """
 
-    def __init__(self, texts: list[str], answers: dict | None = None, form="text"):
-        self.texts, self.answers, self.form = texts, answers, form
+    def __init__(
+        self,
+        texts: list[str],
+        answers: dict | None = None,
+        form: str = "text",
+        address: str = LIGHT,
+    ):
+        self.texts, self.answers = texts, answers
+        self.form, self.address = form, address
         self.start()
 
     def start(self) -> None:
@@ -64,7 +75,8 @@ class Client:
                 if began > end:
                     return
                 body = json.dumps({"q": text, **fields})
-                connection.request("POST", "/translate", body)
+                headers = {"X-Forwarded-For": self.address}
+                connection.request("POST", "/translate", body, headers)
                 response = connection.getresponse()
                 answer = json.loads(response.read())
                 self.seconds.append(time.monotonic() - began)
@@ -145,7 +157,8 @@ def run_clients(port: int, seconds: float, **groups: list[Client]) -> dict[str, 
 def service(export_dir: pathlib.Path) -> Iterator[tuple[int, int]]:
     """Yields port and process id of a service."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "serve", "--port=0"] + [f"--pair=en:xx={export_dir}"],
+        [sys.executable, "-m", "serve", "--port=0", f"--pair=en:xx={export_dir}"]
+        + ["--trusted-proxies=127.0.0.1"],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -179,19 +192,26 @@ def measure_load(args: argparse.Namespace, sentences: list[str]) -> dict:
 
 
 def measure_latencies(args: argparse.Namespace, sentences: list[str]) -> dict:
-    """Returns the latencies of one client, of two, and beside a document."""
+    """Returns the latencies of one client, of two, and beside another client."""
     one = [Client(sentences)]
     two = [Client(sentences[i::2]) for i in range(2)]
-    documents = [Client([make_document(sentences)], form="html")]
+    document = make_document(sentences)
+    text = "\n".join(sentences * 100)[:DOCUMENT_CHARACTERS]
+    others = {
+        "html": [Client([document], form="html", address=HEAVY)],
+        "long_text": [Client([text], address=HEAVY)],
+        "many_requests": [Client(sentences, address=HEAVY) for _ in range(CONNECTIONS)],
+    }
     with service(args.export_dir) as (port, _):
-        run_clients(port, 2, sentences=two, documents=documents)  # Warm up.
-        return {
+        run_clients(port, 2, sentences=two, **others)  # Warm up.
+        report = {
             "one_client": run_clients(port, args.latency, sentences=one),
             "two_clients": run_clients(port, args.latency, sentences=two),
-            "beside_html": run_clients(
-                port, args.latency, sentences=one, documents=documents
-            ),
         }
+        for name, group in others.items():
+            found = run_clients(port, args.latency, sentences=one, **{name: group})
+            report[f"beside_{name}"] = found
+    return report
 
 
 def resident_mib(pid: int) -> int:

@@ -23,7 +23,9 @@ from documents.docx_pieces import (
     Field,
     Piece,
     Properties,
+    count_work,
     group_fields,
+    iterate_content,
     most_common_format,
     name_of,
     qualify,
@@ -48,19 +50,32 @@ class Kept(NamedTuple):
 class DocxDocument:
     """A .docx file: its paragraphs with letters in body, headers, footers and notes.
 
+    Args:
+        content: The file.
+        max_tags: Int, maximum number of tags in the translated parts, and of what
+            `count_work` returns for them; `None`: no maximum.
+
     Raises:
         ValueError: If it is not a .docx file, or unpacks to too much.
     """
 
     format = "html"
 
-    def __init__(self, content: bytes):
+    def __init__(self, content: bytes, max_tags: int | None = None):
         self._parts = docx_package.read_parts(content)
-        self._trees = {
-            name: docx_package.parse_xml(part)
+        translated = {
+            name: part
             for name, (_, part) in self._parts.items()
             if docx_package.TRANSLATED.fullmatch(name)
         }
+        # Before trees are built, which need a hundred times as much memory.
+        count = sum(part.count(b"<") for part in translated.values())
+        docx_package.check_size(count, max_tags)
+        self._trees = {
+            n: docx_package.parse_xml(part) for n, part in translated.items()
+        }
+        work = sum(map(count_work, self._trees.values()))
+        docx_package.check_size(work, max_tags, "elements to move or copy")
         self._kept, self._paragraphs, texts = [], [], []
         for name, tree in self._trees.items():
             if not name_of(tree):
@@ -80,7 +95,7 @@ class DocxDocument:
 
     def fill(self, translation: str) -> bytes:
         """Returns the file with the translation of that text; works once."""
-        for element in docx_package.parse_xml(NOT_XML.sub("", translation)):
+        for element in docx_package.parse_xml(NOT_XML.sub("", translation).encode()):
             kept = self._kept[int(element.get("id"))]
             self._fill(kept.content, element, kept.properties)
             order_ranges(kept.content)
@@ -168,7 +183,7 @@ def append_run(
 def order_ranges(paragraph: etree._Element) -> None:
     """Swaps starts and ends of bookmarks and the like that changed places."""
     ends = {}
-    for node in list(paragraph.iter()):
+    for node in list(iterate_content(paragraph)):
         name, number = name_of(node), node.get(qualify(paragraph, "id"))
         key = re.sub("End$", "Start", name), number
         if name.endswith("End"):

@@ -3,6 +3,7 @@
 The parts that are not translated are copied, whatever they are.
 """
 
+import codecs
 import io
 import re
 import zipfile
@@ -12,15 +13,28 @@ from lxml import etree
 
 # Maximum difference of the unpacked size and that of the file, in bytes.
 MAX_GROWTH = 2**23
+MAX_PARTS = 2000
 MAIN = "word/document.xml"
 TRANSLATED = re.compile(r"word/(document|header\d*|footer\d*|footnotes|endnotes)\.xml")
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Encrypted documents, and .doc.
 ENCRYPTED = 1  # A bit of `flag_bits`.
 # Those of the standard. Others may take gigabytes.
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# An entry of the directory of an archive: the unpacked size of a translated part.
+ENTRY = re.compile(
+    rb"PK\x01\x02.{20}(.{4}).{18}" + TRANSLATED.pattern.encode(), re.DOTALL
+)
 # The errors of `zipfile` for damaged archives, some of which it does not support.
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError)
 Parts = dict[str, tuple[zipfile.ZipInfo, bytes]]
+
+
+def check_size(count: int, limit: int | None, unit: str = "tags") -> None:
+    """Refuses a document with too many tags or the like; `None` is no limit."""
+    if limit is not None and count > limit:
+        raise ValueError(
+            f"a .docx file must have at most {limit} {unit}. Received: {count}"
+        )
 
 
 def read_parts(content: bytes) -> Parts:
@@ -36,6 +50,10 @@ def read_parts(content: bytes) -> Parts:
     except DAMAGED:
         raise refusal("none, or a damaged one") from None
     infos = {info.filename: info for info in archive.infolist()}
+    if len(infos) > MAX_PARTS:
+        raise ValueError(
+            f"a .docx file must have at most {MAX_PARTS} parts. Received: {len(infos)}"
+        )
     limit = len(content) + MAX_GROWTH
     size = sum(info.file_size for info in infos.values())
     if size > limit:
@@ -46,6 +64,11 @@ def read_parts(content: bytes) -> Parts:
     if MAIN not in infos:
         raise refusal(f"one without {MAIN}")
     return {name: (info, read_part(archive, info)) for name, info in infos.items()}
+
+
+def unpacked_size(content: bytes) -> int:
+    """Returns the bytes that translated parts claim to have, without unpacking them."""
+    return sum(int.from_bytes(found[1], "little") for found in ENTRY.finditer(content))
 
 
 def read_part(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
@@ -79,14 +102,20 @@ def write_parts(parts: Parts, trees: dict[str, etree._Element]) -> bytes:
     return file.getvalue()
 
 
-def parse_xml(content: bytes | str) -> etree._Element:
-    """Parses XML without reading or expanding anything else.
+def parse_xml(content: bytes) -> etree._Element:
+    """Parses XML in UTF-8 or UTF-16 without reading or expanding anything else.
 
     Raises:
         ValueError: If it is not well-formed, or has a document type.
     """
+    is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True
+        # In others, such as EBCDIC, `<` is not the byte that is counted.
+        encoding=None if is_utf16 else "utf-8",
+        resolve_entities=False,
+        no_network=True,
+        remove_comments=True,
+        remove_pis=True,
     )
     try:
         root = etree.fromstring(content, parser)

@@ -56,12 +56,22 @@ FORMAT_OF_SUFFIX = {
 }
 
 
-def read_document(content: bytes, format: str) -> Document:
+def read_document(
+    content: bytes, format: str, max_docx_tags: int | None = None
+) -> Document:
     """Reads a document of one of `READERS`.
+
+    Args:
+        content: The document.
+        format: Its format.
+        max_docx_tags: Int, maximum number of tags of a .docx file, whose size says
+            little about them; `None`: no maximum.
 
     Raises:
         ValueError: If it cannot be read.
     """
+    if format == "docx":
+        return DocxDocument(content, max_docx_tags)
     return READERS[format](content)
 
 

@@ -14,12 +14,13 @@ from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
 from command_line.errors import UserError
+from serve.fair_queue import CLIENT
 from serve.schemas import http_error
 
 LINE = re.compile(r"(?:(?P<name>[\w.@-]+):\s+)?(?P<key>\S+)")
-SHOWN = 4  # Characters of an unknown key in the log.
 # Providers give each customer a network of this length at least.
 IPV6_PREFIX = 64
+SHOWN = 4  # Characters of an unknown key in the log.
 
 
 def read_keys(path: pathlib.Path) -> dict[str, bytes]:
@@ -86,7 +87,7 @@ class ApiKeys:
 class AccessControl:
     """Admits requests.
 
-    The rate is that of a key, or of an address if the request has no valid
+    The rate is that of a client: a key, or an address if the request has no valid
     key. So keys cannot be guessed any faster.
 
     Args:
@@ -110,7 +111,7 @@ class AccessControl:
             self._check_rates(find_address(request.client), 1)
 
     def admit(self, request: fastapi.Request, key: str, cost: int) -> None:
-        """Admits a request, and counts it as `cost` requests.
+        """Admits a request, counts it as `cost` requests, and sets `CLIENT`.
 
         Raises:
             HTTPException: If the key is missing (`""`) or unknown, or the
@@ -119,6 +120,7 @@ class AccessControl:
         name = self._keys.find_name(key) if key else None
         address = find_address(request.client)
         client = name or address
+        CLIENT.set(client)
         self._check_rates(client, cost)
         for rate in self._rates:
             self._limiter.hit(rate, client, cost=min(cost, rate.amount))

@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 from command_line.errors import UserError
 from documents.formats import FORMAT_OF_SUFFIX
 from serve.access_control import AccessControl, ApiKeys
-from serve.batching import BusyError, TooLongError
+from serve.batching import BusyError, TooLargeError
 from serve.languages import name_language
 from serve.metrics import AccessLog, Metrics
 from serve.middleware import PublicAddress, RequestLimits
@@ -161,9 +161,9 @@ def add_errors(app: fastapi.FastAPI) -> None:
         message = "Slowdown: too many sentences wait for a translation"
         return respond(429, message, {"Retry-After": "1"})
 
-    @app.exception_handler(TooLongError)
-    def too_long(_, error):
-        return respond(400, str(error))
+    @app.exception_handler(TooLargeError)
+    def too_large(_, error):
+        return respond(400, f"Invalid request: {error}")
 
     @app.exception_handler(UserError)
     def unavailable(_, error):

@@ -1,36 +1,38 @@
 """Batches sentences of concurrent requests by similar length.
 
 When the queue was empty, a batch waits a few milliseconds for more sentences;
-otherwise it starts at once. The requests alternate: the first sentence of the
-next request leads a batch, and queued sentences of similar length fill it. So a
-short text does not wait for all of a long one, and there is little padding.
+otherwise it starts at once. The clients alternate, and so do the requests of a
+client: the first sentence of the next request leads a batch, and queued sentences
+of similar length fill it. So nobody waits for all of what another has sent, and
+there is little padding.
 
 A long request does not slow down short ones: of several workers one is left to
 short requests, whose batches hold no sentences of long ones.
 """
 
 import asyncio
-import collections
 import concurrent.futures
 import contextlib
-import dataclasses
 import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from command_line.errors import UserError
+from serve.fair_queue import CLIENT, FairQueue, QueuedItem
 from serve.metrics import ModelMetrics
 from serve.threads import run_in_thread
-from translate.line_batching import BYTES_A_TOKEN, MAX_ROWS, MIN_TOKENS
+from translate.line_batching import BYTES_A_TOKEN, MIN_TOKENS
 from translate.runtime.tf_serving import RefusedRequestError
 
 WAIT = 0.005  # Seconds to wait for more sentences.
-MAX_BATCH_LENGTH_RATIO = 2  # Of the tokens of any two items in a batch.
 SHORT = 0.25  # Maximum size of a short request, in batches.
 MIN_LENGTH_LIMIT = 16  # Tokens up to which no sentence is too long.
 # A model that has translated something in these seconds is not asked again.
 FRESH_SECONDS = 10
 PROBE_SECONDS = 5  # Timeout of a translation that checks a model.
+PROBE_CLIENT = "probe of the service"  # No key has this name.
+# So many clients may fill their queues; more of them would need gigabytes.
+MAX_FULL_QUEUES = 50
 
 logger = logging.getLogger(__name__)
 
@@ -39,28 +41,8 @@ class BusyError(Exception):
     """The queue is full; the client should retry later."""
 
 
-class TooLongError(ValueError):
-    """A sentence is longer than a batch."""
-
-
-@dataclasses.dataclass(eq=False)
-class QueuedItem:
-    """An item in the queue.
-
-    Attributes:
-        call: Method of the model, from a list of texts to as many results,
-            and its further arguments.
-        text: A text, or a pair of texts.
-        tokens: Int, estimated length.
-        future: Future of the result. A client that is gone cancels it.
-        is_short: Bool, whether its request is short.
-    """
-
-    call: tuple
-    text: Any
-    tokens: int
-    future: asyncio.Future
-    is_short: bool
+class TooLargeError(ValueError):
+    """A request has too many sentences, or too long ones."""
 
 
 class Batcher:
@@ -69,8 +51,8 @@ class Batcher:
     Args:
         in_flight: Int, number of concurrent batches.
         batch_tokens: Int, maximum tokens of a batch, padding included.
-        max_waiting: Int, maximum length of the queue. A request that finds an
-            empty queue may exceed it.
+        max_waiting: Int, maximum number of sentences of a request, and of those
+            of a client that wait.
         metrics: `ModelMetrics` to update.
     """
 
@@ -84,7 +66,7 @@ class Batcher:
         self._batch_tokens, self._max_waiting = batch_tokens, max_waiting
         self._max_tokens = max(batch_tokens, MIN_LENGTH_LIMIT)
         self._metrics = metrics
-        self._requests = collections.deque()  # Lists of `QueuedItem`.
+        self._queue = FairQueue()
         self._changed = asyncio.Event()
         self._workers = []
         self._answered = -FRESH_SECONDS  # Time of the last result.
@@ -107,9 +89,7 @@ class Batcher:
     @property
     def queue_length(self) -> int:
         """Length of the queue."""
-        return sum(
-            not each.future.done() for request in self._requests for each in request
-        )
+        return len(self._queue)
 
     @property
     def max_bytes(self) -> int:
@@ -133,9 +113,8 @@ class Batcher:
         if now() < self._answered + FRESH_SECONDS:
             return True
         if self._probe is None or self._probe.done():
-            item = self._make_item((method,), text, is_short=True)
-            self._requests.appendleft([item])
-            self._changed.set()
+            (item,) = self._enqueue(PROBE_CLIENT, (method,), [text])
+            self._queue.advance(PROBE_CLIENT)
             self._probe = item.future
         await asyncio.wait([self._probe], timeout=PROBE_SECONDS)
         return self._probe.done() and not self._probe.exception()
@@ -153,8 +132,9 @@ class Batcher:
                 texts have been queued before; then no limit applies.
 
         Raises:
-            BusyError: If the queue is full.
-            TooLongError: If a text is longer than a batch.
+            BusyError: If too many sentences of the client wait.
+            TooLargeError: If a text is longer than a batch, or if there are
+                more texts than may ever wait.
         """
         with self.submit(method, texts, *args, is_admitted=is_admitted) as futures:
             return await asyncio.gather(*futures)
@@ -167,38 +147,60 @@ class Batcher:
 
         The arguments and errors are those of `run`.
         """
-        sizes = [count_tokens(text) for text in texts]
+        client = CLIENT.get()
         if not is_admitted:
-            self._check(sizes)
-        is_short = sum(sizes) <= SHORT * self._batch_tokens
-        request = [self._make_item((method, *args), text, is_short) for text in texts]
-        self._requests.append(request)
-        self._changed.set()
-        self._note_length()
-        futures = [each.future for each in request]
+            self._check(client, texts)
+        items = self._enqueue(client, (method, *args), texts)
         try:
-            yield futures
+            yield [item.future for item in items]
         finally:
-            for future in futures:
-                future.cancel()
+            for item in items:
+                item.future.cancel()
+                self._queue.discard(item)
             self._note_length()
 
-    def _check(self, sizes: list[int]) -> None:
-        """Checks that there is room for items of these sizes in tokens."""
-        if max(sizes, default=0) > self._max_tokens:
-            raise TooLongError(
-                f"Invalid request: a sentence must have at most {self.max_bytes} bytes"
-            )
-        waiting = self.queue_length
-        if waiting and waiting + len(sizes) > self._max_waiting:
-            raise BusyError
+    def check_count(self, count: int) -> None:
+        """Checks the number of sentences of a request, or of a part of it.
 
-    def _make_item(self, call: tuple, text: Any, is_short: bool) -> QueuedItem:
-        future = asyncio.get_running_loop().create_future()
-        return QueuedItem(call, text, count_tokens(text), future, is_short)
+        Raises:
+            TooLargeError: If it is too large.
+        """
+        if count > self._max_waiting:
+            raise TooLargeError(
+                f"a request must have at most {self._max_waiting} sentences "
+                f"(--queue-limit). Received: at least {count}"
+            )
+
+    def _check(self, client: str, texts: list) -> None:
+        """Checks that there is room for the texts of a client."""
+        self.check_count(len(texts))
+        if max(map(count_tokens, texts), default=0) > self._max_tokens:
+            raise TooLargeError(f"a sentence must have at most {self.max_bytes} bytes")
+        total = MAX_FULL_QUEUES * self._max_waiting
+        for waiting, limit in (
+            (self._queue.count(client), self._max_waiting),
+            (len(self._queue), total),
+        ):
+            if waiting + len(texts) > limit:
+                raise BusyError
+
+    def _enqueue(self, client: str, call: tuple, texts: list) -> list[QueuedItem]:
+        """Adds the texts of a request to the queue."""
+        make_future = asyncio.get_running_loop().create_future
+        sizes, request = list(map(count_tokens, texts)), object()
+        is_short = sum(sizes) <= SHORT * self._batch_tokens
+        items = [
+            QueuedItem(client, request, call, text, size, make_future(), is_short)
+            for text, size in zip(texts, sizes, strict=True)
+        ]
+        for item in items:
+            self._queue.add(item)
+        self._changed.set()
+        self._note_length()
+        return items
 
     def _note_length(self) -> None:
-        self._metrics.queue_length.set(self.queue_length)
+        self._metrics.queue_length.set(len(self._queue))
 
     async def _work(self) -> None:
         while True:
@@ -211,8 +213,8 @@ class Batcher:
 
     async def _work_once(self) -> None:
         """Runs the next batch, or waits until there may be one."""
-        was_empty = not self._requests
-        batch = self._take()
+        was_empty = not self._queue
+        batch = self._queue.take_batch(self._batch_tokens, self._long_slots > 0)
         if not batch:
             self._changed.clear()
             await self._changed.wait()
@@ -221,6 +223,7 @@ class Batcher:
             return
         is_long = not batch[0].is_short
         self._long_slots -= is_long
+        self._note_length()
         try:
             self._metrics.batch_sizes.observe(len(batch))
             await self._answer(batch)
@@ -230,34 +233,6 @@ class Batcher:
             for each in batch:
                 if not each.future.done():
                     each.future.set_exception(RuntimeError("no result"))
-
-    def _take(self) -> list[QueuedItem]:
-        """Takes a batch from the queue; drops cancelled items.
-
-        Returns:
-            The items; none if the queue is empty, or if it has only long
-            requests and as many batches of these run as may.
-        """
-        left = [
-            [each for each in request if not each.future.done()]
-            for request in self._requests
-        ]
-        left = [request for request in left if request]
-        self._requests = collections.deque(left)
-        ready = [r for r in left if r[0].is_short or self._long_slots]
-        if not ready:
-            return []
-        batch = choose_batch(ready, self._batch_tokens)
-        taken = set(batch)
-        self._requests.remove(ready[0])
-        self._requests.append(ready[0])
-        self._requests = collections.deque(
-            rest
-            for request in self._requests
-            if (rest := [each for each in request if each not in taken])
-        )
-        self._note_length()
-        return batch
 
     async def _answer(self, batch: list[QueuedItem]) -> None:
         (method, *args), texts = batch[0].call, [b.text for b in batch]
@@ -287,33 +262,6 @@ class Batcher:
                 each.future.set_exception(answer)
             else:
                 each.future.set_result(answer)
-
-
-def choose_batch(
-    requests: list[list[QueuedItem]], batch_tokens: int
-) -> list[QueuedItem]:
-    """Returns the batch that the first item of the first request leads.
-
-    Items of long requests do not join one of a short request, nor the reverse.
-    """
-    lead = requests[0][0]
-    like = [
-        each
-        for request in requests
-        for each in request
-        if each is not lead
-        and each.call == lead.call
-        and each.is_short == lead.is_short
-        and max(each.tokens, lead.tokens)
-        <= MAX_BATCH_LENGTH_RATIO * min(each.tokens, lead.tokens)
-    ]
-    batch, longest = [lead], lead.tokens
-    for each in sorted(like, key=lambda e: abs(e.tokens - lead.tokens)):
-        longest = max(longest, each.tokens)
-        if len(batch) == MAX_ROWS or longest * (len(batch) + 1) > batch_tokens:
-            break
-        batch.append(each)
-    return batch
 
 
 def count_tokens(text: str | tuple[str, str]) -> int:

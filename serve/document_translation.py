@@ -1,10 +1,12 @@
 """Translates documents, whose sentences are queued as any others.
 
 The work on the documents themselves runs in a thread, so that the event loop
-answers other requests meanwhile.
+answers other requests meanwhile. The clients take turns, with a document at a time.
 """
 
-import concurrent.futures
+import asyncio
+import functools
+import weakref
 from collections.abc import Callable
 
 from documents.markup.translate_markup import (
@@ -12,11 +14,37 @@ from documents.markup.translate_markup import (
     Steps,
     TranslationRequest,
 )
+from serve.fair_queue import CLIENT
 from serve.schemas import http_error
-from serve.threads import run_in_thread
+from serve.threads import FairExecutor
 
-# One thread: more of them would only take time from the event loop.
-MARKUP_POOL = concurrent.futures.ThreadPoolExecutor(1, "markup")
+# Of a .docx file. Reading and writing one takes up to three seconds and, while its
+# sentences are translated, 200 MiB.
+MAX_TAGS = 150_000
+# Requests of a client at a time; others wait.
+MAX_FILES = 2
+MAX_HTML_REQUESTS = 32
+
+run_in_turn = FairExecutor("documents").run
+_slots = weakref.WeakValueDictionary()  # Semaphores, by function and client.
+
+
+def limit_calls(count: int) -> Callable:
+    """Decorates a coroutine function of which a client runs so many at a time.
+
+    Otherwise many documents of a client would fill the memory.
+    """
+
+    def decorate(function):
+        @functools.wraps(function)
+        async def run(*args):
+            key = function, CLIENT.get()
+            async with _slots.setdefault(key, asyncio.Semaphore(count)):
+                return await function(*args)
+
+        return run
+
+    return decorate
 
 
 async def run_together(
@@ -35,20 +63,19 @@ async def run_together(
     """
     done = [None] * len(steps)
 
-    def resume(results):
-        """Returns the next request of each document that has one, by index."""
-        requests = {}
-        for i, result in results.items():
-            try:
-                requests[i] = steps[i].send(result)
-            except StopIteration as stop:
-                done[i] = stop.value
-        return requests
+    def resume(i, result):
+        """Returns the next request of a document, or `None` if it is done."""
+        try:
+            return steps[i].send(result)
+        except StopIteration as stop:
+            done[i] = stop.value
 
     results = dict.fromkeys(range(len(steps)))
     while results:
         try:
-            requests = await run_in_thread(MARKUP_POOL, resume, results)
+            requests = {
+                i: await run_in_turn(resume, i, result) for i, result in results.items()
+            }
         except ValueError as error:
             raise http_error(f"Invalid request: {error}") from None
         results = {}

@@ -22,6 +22,7 @@ HEAD_SECONDS = 10  # Timeout for the head of a request; at most twice that.
 BODY_SECONDS = 20
 RESPONSE_SECONDS = 20  # Timeout for a client to read the response.
 MAX_REQUESTS = 500  # Further requests get status 503.
+MAX_CLIENT_REQUESTS = 250  # Further requests of an address get status 429.
 MAX_UPLOADS = 250  # Incomplete bodies; beyond these one is dropped.
 MAX_CONNECTIONS = 2000  # Beyond these the one that is idle longest is closed.
 HOST = re.compile(r"[\w.-]+(:\d+)?|\[[\da-fA-F:.]+\](:\d+)?", re.ASCII)
@@ -94,7 +95,7 @@ class RequestLimits:
     def __init__(self, app: Callable, byte_limit: int, unlimited: frozenset[str]):
         self._app, self._byte_limit = app, byte_limit
         self._unlimited = unlimited
-        self._active = 0
+        self._active = collections.Counter()  # By address.
         self._uploads = {}  # The address of each incomplete body, by its timeout.
 
     async def __call__(self, scope, receive, send):
@@ -104,29 +105,39 @@ class RequestLimits:
         if scope["method"] == "HEAD":
             scope["method"] = "GET"
         is_limited = scope["path"] not in self._unlimited
+        address = find_address(scope["client"])
         try:
-            body = await self._read_body(scope, receive)
+            body = await self._read_body(scope, receive, address)
             if body is None:
                 return
-            if is_limited and self._active >= MAX_REQUESTS:
-                raise HTTPException(503, "too many requests at a time")
-            self._active += is_limited
+            if is_limited:
+                self._check_active(address)
+                self._active[address] += 1
             try:
                 answer = self._app(scope, replay_body(body), send)
                 await answer_unless_gone(answer, receive)
             finally:
-                self._active -= is_limited
+                if is_limited:
+                    self._active -= collections.Counter([address])
         except HTTPException as refusal:
             # The rest of the request is not read.
             response = Response(
                 json.dumps({"error": refusal.detail}),
                 refusal.status_code,
-                {"connection": "close"},
+                {"connection": "close", **(refusal.headers or {})},
                 "application/json",
             )
             await response(scope, receive, send)
 
-    async def _read_body(self, scope, receive) -> bytes | None:
+    def _check_active(self, address: str) -> None:
+        """Refuses a request of an address if too many are being answered."""
+        message = "too many requests at a time"
+        if self._active[address] >= MAX_CLIENT_REQUESTS:
+            raise HTTPException(429, f"Slowdown: {message}", {"Retry-After": "1"})
+        if self._active.total() >= MAX_REQUESTS:
+            raise HTTPException(503, message)
+
+    async def _read_body(self, scope, receive, address: str) -> bytes | None:
         """Returns the body, or `None` if the client has disconnected.
 
         Raises:
@@ -138,7 +149,7 @@ class RequestLimits:
             raise too_large
         try:
             async with asyncio.timeout(BODY_SECONDS) as timeout:
-                self._uploads[timeout] = find_address(scope["client"])
+                self._uploads[timeout] = address
                 self._drop_upload()
                 while more:
                     message = await receive()

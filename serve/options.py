@@ -108,7 +108,7 @@ class HttpOptions:
     def __post_init__(self):
         for name, is_valid, wanted in CHECKS:
             values = getattr(self, name)
-            for value in values if isinstance(values, tuple) else (values,):
+            for value in values if isinstance(values, tuple | list) else (values,):
                 if value is not None and not is_valid(value):
                     option_name = name.replace("_", "-")
                     raise UserError(
@@ -129,7 +129,8 @@ class LimitOptions:
         (),
         "requests of an API key, or of an address without one, such as "
         "60/minute or 60/minute;2000/day; further ones get status 429; a list "
-        "of texts counts as many (default: no limit)",
+        "of texts counts as many, and a text as one more for each 1,000 "
+        "characters (default: no limit)",
         kind=read_rates,
         metavar="RATE",
     )
@@ -137,7 +138,8 @@ class LimitOptions:
     byte_limit: int = option(2**20, "bytes of a request, files included", positive(int))
     queue_limit: int = option(
         2000,
-        "sentences in the queue of a model; further requests get status 429",
+        "sentences of a client in the queue of a model; further requests get "
+        "status 429, and a request of more sentences 400",
         positive(int),
     )
     batch_tokens: int = option(

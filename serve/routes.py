@@ -16,11 +16,10 @@ from fastapi.responses import Response, StreamingResponse
 from documents.formats import FORMAT_OF_SUFFIX, read_document
 from serve import schemas
 from serve.access_control import AccessControl
-from serve.document_translation import MARKUP_POOL
+from serve.document_translation import MAX_FILES, MAX_TAGS, limit_calls, run_in_turn
 from serve.file_store import FileStore
 from serve.languages import Detection
 from serve.schemas import http_error
-from serve.threads import run_in_thread
 from serve.translation_service import Route, TextTranslation, TranslationService
 from translate.runtime.runtime import REPORT, WORDS
 
@@ -131,14 +130,15 @@ def add_files(
     files = FileStore()
 
     @post("/translate_file", schemas.FileFields, schemas.MULTIPART)
+    @limit_calls(MAX_FILES)
     async def translate_file(asked, request):
         name = pathlib.PurePath(asked.file.name)
         suffix = name.suffix.lower()
         if suffix not in FORMAT_OF_SUFFIX:
             raise http_error("Invalid request: file format not supported")
         try:
-            file = await run_in_thread(
-                MARKUP_POOL, read_document, asked.file.content, FORMAT_OF_SUFFIX[suffix]
+            file = await run_in_turn(
+                read_document, asked.file.content, FORMAT_OF_SUFFIX[suffix], MAX_TAGS
             )
         except ValueError as error:
             raise http_error(f"Invalid request: {error}") from None

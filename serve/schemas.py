@@ -13,11 +13,15 @@ import pydantic
 import pydantic_core
 from python_multipart.multipart import FormParser, parse_options_header
 
+from documents.docx_package import unpacked_size
 from documents.formats import FORMAT_OF_SUFFIX
 from serve.threads import run_in_thread
 
 MAX_ALTERNATIVES = 10
-FILE_BYTES = 20_000  # A file counts as one request for each.
+# A text counts as one request more for each, so does a file for its bytes.
+REQUEST_CHARACTERS = 1000
+# The same for the text of a .docx file, which is mostly markup.
+REQUEST_DOCX_BYTES = 20_000
 FORMATS = ("text", "html")
 URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_FIELDS = 1000  # Of a form or a query.
@@ -49,7 +53,8 @@ class RequestFields(pydantic.BaseModel):
     def cost(self) -> int:
         """How many requests this one counts as."""
         texts = getattr(self, "q", "")
-        return len(texts) if isinstance(texts, list) else 1
+        texts = texts if isinstance(texts, list) else [texts]
+        return sum(1 + len(text) // REQUEST_CHARACTERS for text in texts)
 
 
 class LanguageFields(RequestFields):
@@ -120,7 +125,10 @@ class FileFields(LanguageFields):
 
     @property
     def cost(self) -> int:
-        return 1 + len(self.file.content) // FILE_BYTES
+        content = self.file.content
+        if self.file.name.lower().endswith(".docx"):
+            return 1 + unpacked_size(content) // REQUEST_DOCX_BYTES
+        return 1 + len(content) // REQUEST_CHARACTERS
 
 
 async def read_request(

@@ -1,11 +1,14 @@
-"""Runs functions in threads, and notices a thread that hangs."""
+"""Runs functions in threads, for clients in turn, and notices a thread that hangs."""
 
 import asyncio
 import concurrent.futures
+import functools
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
+
+from serve.fair_queue import CLIENT, Tree, add_path, end_turn, first_key, remove_path
 
 HANG_SECONDS = 300  # Even a busy process finishes a batch or a document earlier.
 _started = {}  # The time at which each thread that is at work has begun.
@@ -32,3 +35,39 @@ def is_hung() -> bool:
     """Whether a thread has run one function for more than `HANG_SECONDS`."""
     latest = time.monotonic() - HANG_SECONDS
     return any(started < latest for started in list(_started.values()))
+
+
+class FairExecutor(concurrent.futures.Executor):
+    """A thread that runs functions; the clients take turns.
+
+    More threads would only take time from the event loop.
+    """
+
+    def __init__(self, name: str):
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, name)
+        self._lock, self._jobs = threading.Lock(), Tree()  # Paths: client, job.
+
+    def submit(self, function: Callable, *args) -> concurrent.futures.Future:
+        future = concurrent.futures.Future()
+        job = future, functools.partial(function, *args)
+        with self._lock:
+            add_path(self._jobs, (CLIENT.get(), job))
+        self._thread.submit(self._run_next)
+        return future
+
+    def _run_next(self) -> None:
+        with self._lock:
+            client = first_key(self._jobs)
+            future, function = job = first_key(self._jobs[client])
+            remove_path(self._jobs, (client, job))
+            end_turn(self._jobs, (client,))
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    async def run(self, function: Callable, *args) -> Any:
+        """Returns the result of a function."""
+        return await run_in_thread(self, function, *args)

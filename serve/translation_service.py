@@ -10,16 +10,19 @@ from typing import NamedTuple
 from documents.formats import Document, translation_steps
 from documents.markup.translate_markup import markup_steps
 from serve.batching import Batcher
-from serve.document_translation import run_together
+from serve.document_translation import MAX_HTML_REQUESTS, limit_calls, run_together
 from serve.languages import LanguageDetector, match_code, name_language
 from serve.metrics import Metrics
 from serve.options import LimitOptions
 from serve.schemas import http_error
-from serve.threads import is_hung, run_in_thread
+from serve.threads import FairExecutor, is_hung
 from translate.runtime.runtime import ALTERNATIVES, MARKUP, PROBE, Runtime, Translation
 from translate.segmentation import SplitText, find_sentences, split_texts
 
 Models = dict[tuple[str, str], Runtime]  # By the codes of a pair.
+SPLIT_TEXTS = 10  # Texts that are split before another client has its turn.
+
+split_in_turn = FairExecutor("sentences").run
 
 
 class TextTranslation(NamedTuple):
@@ -178,6 +181,7 @@ class TranslationService:
             for document in documents
         ]
 
+    @limit_calls(MAX_HTML_REQUESTS)
     async def translate_html(
         self, route: Route, texts: list[str]
     ) -> list[TextTranslation]:
@@ -213,9 +217,15 @@ class TranslationService:
             self.metrics.count_sentences(route.name, sentences, found)
             return found
 
-        split = functools.partial(
-            find_sentences, language=route.source, max_bytes=route.batcher.max_bytes
-        )
+        count = 0
+
+        def split(texts):
+            nonlocal count
+            spans = find_sentences(texts, route.source, route.batcher.max_bytes)
+            count += sum(map(len, spans))
+            route.batcher.check_count(count)
+            return spans
+
         # Without alignments there is only plain text, which has no placeholders.
         knows_placeholders = MARKUP in model.features and model.knows_placeholders
         steps = [
@@ -226,11 +236,21 @@ class TranslationService:
         return await run_together(steps, translate, align)
 
     async def split(self, route: Route, texts: list[str]) -> list[SplitText]:
-        """Splits texts into sentences."""
+        """Splits texts into sentences.
+
+        Raises:
+            TooLargeError: If there are more than may ever wait.
+        """
         self.check(texts)
-        return await run_in_thread(
-            None, split_texts, texts, route.source, route.batcher.max_bytes
-        )
+        found, count = [], 0
+        for start in range(0, len(texts), SPLIT_TEXTS):
+            some = texts[start : start + SPLIT_TEXTS]
+            found += await split_in_turn(
+                split_texts, some, route.source, route.batcher.max_bytes
+            )
+            count += sum(len(each.places) for each in found[start:])
+            route.batcher.check_count(count)
+        return found
 
 
 def check_markup(route: Route, what: str) -> None:

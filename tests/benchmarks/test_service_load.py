@@ -29,12 +29,15 @@ def test_the_service_answers_as_the_plain_loop(arguments, capsys):
 
 
 @pytest.mark.slow
-def test_latencies_are_measured_beside_a_document(arguments, capsys):
+def test_latencies_are_measured_beside_another_client(arguments, capsys):
     with pytest.raises(SystemExit):
         service_load.main([*arguments, "--latency=0.5"])
 
     report = json.loads(capsys.readouterr().out)
-    assert list(report) == ["one_client", "two_clients", "beside_html"]
+    assert list(report) == [
+        *("one_client", "two_clients"),
+        *("beside_html", "beside_long_text", "beside_many_requests"),
+    ]
     loads = [load for measured in report.values() for load in measured.values()]
     assert len(loads) == 4
     assert all(load["requests"] and not load["problems"] for load in loads)

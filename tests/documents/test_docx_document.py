@@ -4,6 +4,7 @@ import io
 import re
 import tracemalloc
 import zipfile
+from unittest import mock
 
 import docx
 import pytest
@@ -282,6 +283,83 @@ def test_what_unpacks_to_too_much_is_refused(monkeypatch):
         DocxDocument(content)
 
     assert f"file of {len(content)} bytes" in str(refused.value)
+
+
+def test_too_many_parts_are_refused(monkeypatch):
+    monkeypatch.setattr(docx_package, "MAX_PARTS", 3)
+
+    with pytest.raises(ValueError, match="must have at most 3 parts") as refused:
+        DocxDocument(wrap(run("a")))
+
+    assert re.search(r"Received: \d+$", str(refused.value))
+
+
+@pytest.mark.parametrize("max_tags", [None, 20_300])
+def test_tags_are_counted_before_trees_are_built(max_tags):
+    content = wrap(run("a") + 20_000 * "<w:a/>")
+    if max_tags:
+        DocxDocument(content, max_tags)
+        content = wrap(run("a") + 21_000 * "<w:a/>")
+        with (
+            mock.patch.object(docx_package, "parse_xml", side_effect=AssertionError),
+            pytest.raises(ValueError, match="must have at most 20300 tags. Rec"),
+        ):
+            DocxDocument(content, max_tags)
+    else:
+        DocxDocument(content)
+
+
+def test_formats_are_counted_for_each_part_of_their_run():
+    properties = 100 * "<w:b/>"
+    content = f"<w:r><w:rPr>{properties}</w:rPr>{'<w:t>a</w:t>' * 500}</w:r>"
+
+    with pytest.raises(ValueError, match="at most 10000 elements to move or copy"):
+        DocxDocument(wrap(content), 10_000)
+
+
+def test_elements_count_for_each_paragraph_around_them():
+    """Else text boxes in text boxes would take minutes."""
+    start, end = "<w:r><w:t>a</w:t><w:drawing><w:p>", "</w:p></w:drawing></w:r>"
+    content = 60 * start + 500 * "<w:a/>" + 60 * end
+
+    with pytest.raises(ValueError, match="at most 10000 elements to move or copy"):
+        DocxDocument(wrap(content), 10_000)
+
+
+def test_ranges_in_text_boxes_are_ordered_once():
+    mark = '<w:bookmark{} w:id="1"/>'
+    box = f"<w:r><w:drawing><w:p>{mark.format('End')}{run('a')}</w:p></w:drawing></w:r>"
+    content = f"{box}{run('two words')}{mark.format('Start')}"
+
+    file = translate(wrap(content), identity())
+
+    assert list(paragraphs(file)) == list(paragraphs(wrap(content)))
+    assert elements(file) == elements(wrap(content))
+
+
+def test_tags_in_other_encodings_are_not_overlooked():
+    body = f"<w:p>{run('a')}</w:p>" + 1000 * "<w:p/>"
+    text = word_documents.root(body).decode()
+    ebcdic, utf16 = (
+        f'<?xml version="1.0" encoding="{name}"?>{text}'.encode(name)
+        for name in ("cp037", "utf-16")
+    )
+
+    with pytest.raises(ValueError, match="one whose XML is not well-formed"):
+        DocxDocument(changed(word_document=ebcdic), 500)
+    with pytest.raises(ValueError, match="must have at most 500 tags"):
+        DocxDocument(changed(word_document=utf16), 500)
+    assert DocxDocument(changed(word_document=utf16)).plain.startswith("a\n")
+
+
+@pytest.mark.parametrize(
+    "content", [wrap(run("a")), wrap(run("a" * 99_999)), b"", b"PK\x01\x02"]
+)
+def test_the_unpacked_size_is_known_without_unpacking(content):
+    size = docx_package.unpacked_size(content)
+
+    parts = word_documents.unpack(content) if len(content) > 99 else {}
+    assert size == sum(len(parts[name]) for name in parts if is_translated(name))
 
 
 def test_a_part_that_lies_about_its_size_takes_no_memory():

@@ -43,8 +43,11 @@ class Answer:
 
 
 class ServiceClient:
-    def __init__(self, port):
+    """Sends requests, each with some headers."""
+
+    def __init__(self, port, **headers):
         self.port, self.url = port, f"http://127.0.0.1:{port}"
+        self._headers = headers
 
     def get(self, path, **headers):
         return self._ask("GET", path, None, headers)
@@ -75,7 +78,7 @@ class ServiceClient:
     def _ask(self, method, path, body, headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, 120)
         with contextlib.closing(connection):
-            connection.request(method, path, body, headers)
+            connection.request(method, path, body, {**self._headers, **headers})
             response = connection.getresponse()
             return Answer(response.status, dict(response.headers), response.read())
 

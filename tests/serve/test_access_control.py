@@ -8,8 +8,8 @@ import pytest
 
 from serve.access_control import AccessControl, ApiKeys, find_address
 from serve.options import HttpOptions
-from serve.schemas import WordsFields
-from tests.helpers import service_client
+from serve.schemas import FileFields, TranslateFields, UploadedFile, WordsFields
+from tests.helpers import service_client, word_documents
 from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.service_client import ReversingModel
 
@@ -46,6 +46,26 @@ def test_a_client_waits_as_long_as_it_is_told():
 def test_each_sentence_whose_words_are_requested_counts():
     fields = WordsFields(q=["a", "b"], translations=["a", "b"], **PAIR)
     assert fields.cost == 2
+
+
+@pytest.mark.parametrize(
+    ("q", "cost"), [("a" * 999, 1), ("a" * 1000, 2), (["a" * 2500, "b"], 4)]
+)
+def test_long_texts_cost_more(q, cost):
+    assert TranslateFields(q=q, **PAIR).cost == cost
+
+
+def test_files_cost_by_what_they_hold():
+    text, word = (
+        FileFields(file=UploadedFile(name, content), **PAIR).cost
+        for name, content in (
+            ("a.txt", b"a" * 2500),
+            ("a.DOCX", word_documents.wrap("<w:a/>" * 10_000)),
+        )
+    )
+
+    assert text == 3
+    assert word == 1 + 60_000 // 20_000
 
 
 def test_a_request_of_more_than_the_limit_passes_alone():

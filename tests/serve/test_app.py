@@ -150,6 +150,9 @@ def test_a_file_is_translated_and_fetched(service):
         ("/translate", {"source": "es"}, "is not available as a target language"),
         ("/translate", {"q": ["a"] * 101}, "(101) exceeds text limit (100) of"),
         ("/translate", {"q": "a" * 20_001}, "(20001) exceeds text limit (2000"),
+        ("/translate", {"q": "a\n" * 2001}, "2000 sentences (--queue-limit). Rec"),
+        ("/sentences", {"q": "a\n" * 2001}, "Received: at least 2001"),
+        ("/translate", {"q": ["a\n" * 201] * 30}, "Received: at least 2010"),
         ("/words", {"q": ["a"], "translations": ["b", "c"]}, "as many texts each"),
         ("/words", {"q": ["a"], "translations": ["b"]}, "lacks words"),
         ("/report", {}, "`--signatures all`"),
@@ -285,7 +288,7 @@ def test_words_and_report_are_those_of_the_signatures(service, servable):
 def test_too_much_at_a_time_is_told_to_come_back():
     reversing = ReversingModel()
     reversing.gate.clear()
-    with service_client.serve_function(reversing, queue_limit=2) as service:
+    with service_client.serve_function(reversing, queue_limit=6) as service:
         text = "\n".join("abcdef")
         started = []
         # One is at work, and one waits.

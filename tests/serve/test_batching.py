@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from serve import batching
-from serve.batching import Batcher, BusyError, TooLongError, count_tokens
+from serve.batching import Batcher, BusyError, TooLargeError, count_tokens
+from serve.fair_queue import CLIENT
 from serve.metrics import ModelMetrics
 from translate.line_batching import MAX_ROWS
 from translate.runtime.tf_serving import RefusedRequestError
@@ -297,7 +298,7 @@ def test_a_worker_that_has_ended_is_found():
 def test_what_is_longer_than_a_batch_is_refused():
     async def ask(batcher, _):
         fits = await batcher.run(lambda t: t, ["a" * batcher.max_bytes])
-        with pytest.raises(TooLongError, match="must have at most 255 bytes"):
+        with pytest.raises(TooLargeError, match="must have at most 255 bytes"):
             await batcher.run(lambda t: t, ["a" * (batcher.max_bytes + 1)])
         return len(fits)
 
@@ -340,3 +341,82 @@ def test_the_queue_is_as_long_as_its_limit_and_no_longer():
         return await asyncio.gather(*asked)
 
     assert run(ask) == [["A"], ["B"], ["C", "D"]]
+
+
+async def ask_as(client, batcher, *args):
+    """Runs texts for a client; a task of its own keeps it from the others."""
+    CLIENT.set(client)
+    return await batcher.run(*args)
+
+
+def test_the_queue_of_a_client_is_full_for_no_other_client():
+    shout = Shout(is_open=False)
+
+    async def ask(batcher, _):
+        batcher._max_waiting = 3
+        asked = [asyncio.create_task(ask_as("a", batcher, shout, ["a"]))]
+        await until(lambda: shout.batches)
+        for client in ("a", "b"):
+            texts = [client] * 3
+            asked.append(asyncio.create_task(ask_as(client, batcher, shout, texts)))
+            await asyncio.sleep(0)
+        for client in ("a", "b"):
+            with pytest.raises(BusyError):
+                await asyncio.create_task(ask_as(client, batcher, shout, ["x"]))
+        shout.gate.set()
+        return await asyncio.gather(*asked)
+
+    assert run(ask) == [["A"], ["A"] * 3, ["B"] * 3]
+
+
+def test_many_clients_together_do_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(batching, "MAX_FULL_QUEUES", 2)
+    shout = Shout(is_open=False)
+
+    async def ask(batcher, _):
+        batcher._max_waiting = 2
+        asked = [asyncio.create_task(batcher.run(shout, ["first"]))]
+        await until(lambda: shout.batches)
+        for client in "abcd":
+            asked.append(asyncio.create_task(ask_as(client, batcher, shout, ["x"])))
+            await asyncio.sleep(0)
+        with pytest.raises(BusyError):
+            await asyncio.create_task(ask_as("e", batcher, shout, ["x"]))
+        shout.gate.set()
+        await asyncio.gather(*asked)
+
+    run(ask)
+
+
+def test_a_request_of_more_sentences_than_may_wait_is_refused():
+    async def ask(batcher, _):
+        batcher._max_waiting = 2
+        with pytest.raises(TooLargeError) as refused:
+            await batcher.run(Shout(), ["a"] * 3)
+        return str(refused.value), batcher.queue_length
+
+    message = "a request must have at most 2 sentences (--queue-limit). "
+    assert run(ask) == (f"{message}Received: at least 3", 0)
+
+
+def test_a_client_with_many_requests_has_the_share_of_one():
+    shout = Shout(is_open=False)
+    text = "word " * 40  # A batch of its own.
+
+    async def ask(batcher, _):
+        asked = [
+            asyncio.create_task(ask_as("many", batcher, shout, [f"{n} {text}"]))
+            for n in range(20)
+        ]
+        await until(lambda: shout.batches)
+        one = ask_as("one", batcher, shout, [f"one {n} {text}" for n in range(3)])
+        asked.append(asyncio.create_task(one))
+        await until(lambda: batcher.queue_length == 22)
+        shout.gate.set()
+        await asyncio.gather(*asked)
+
+    run(ask)
+
+    places = [i for i, (text,) in enumerate(shout.batches) if text.startswith("one")]
+    # The first batch had begun before; then the two clients alternate.
+    assert places in ([1, 3, 5], [2, 4, 6])

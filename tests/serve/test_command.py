@@ -22,6 +22,21 @@ def test_a_port_that_is_taken_is_told(refused):
     assert "Address already in use" in line
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("trusted_proxies", ["127.0.0.1", "10.0.0.0/8"]),
+        ("cors_origin", ["https://a.example", "https://b.example"]),
+    ],
+)
+def test_an_option_takes_several_values(name, values):
+    option = "--" + name.replace("_", "-")
+
+    options = serve.parse_options(["--pair=en:es=a:1", option, *values])
+
+    assert list(getattr(options.http, name)) == values
+
+
 @pytest.mark.slow
 def test_a_model_server_serves_too(servable, model):
     from serve.languages import load_pairs, read_pair

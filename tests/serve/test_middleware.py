@@ -42,6 +42,11 @@ def read_all(client):
     return received
 
 
+def waiting(service):
+    """Returns how many sentences wait."""
+    return service.measured(WAITING)
+
+
 def request(body):
     return f"{HEAD}Content-Length: {len(body)}\r\n\r\n{body}"
 
@@ -92,6 +97,38 @@ def test_who_sends_no_body_is_told_so(reversing, monkeypatch):
 
     assert answer.startswith(b"HTTP/1.1 408")
     assert b'{"error": "Invalid request: its body came too slowly"}' in answer
+
+
+def test_an_address_takes_not_all_requests_at_a_time(reversing, monkeypatch):
+    monkeypatch.setattr(middleware, "MAX_CLIENT_REQUESTS", 2)
+    reversing.gate.clear()
+    http = HttpOptions(port=0, trusted_proxies=("127.0.0.1",))
+    models = {("en", "es"): FunctionRuntime(reversing)}
+    with service_client.serve(models, http) as service:
+        first, second = (
+            service_client.ServiceClient(service.port, **{"X-Forwarded-For": address})
+            for address in ("192.0.2.1", "192.0.2.2")
+        )
+        started = []
+        for number, client in enumerate((first, first, second)):
+            started.append(
+                service_client.in_thread(client.post, "/translate", q="ab", **PAIR)
+            )
+            if number == 0:
+                service_client.wait_until(lambda: reversing.batches)
+            service_client.wait_until(lambda n=number: waiting(service) == n)
+            if number == 1:
+                refused = first.post("/translate", q="ab", **PAIR)
+        reversing.gate.set()
+        for thread, _ in started:
+            thread.join()
+        again = first.post("/translate", q="ab", **PAIR)
+
+    assert refused.status == 429
+    assert refused.json() == {"error": "Slowdown: too many requests at a time"}
+    assert refused.headers["retry-after"] == "1"
+    assert [answer.status for _, (answer,) in started] == [200] * 3
+    assert again.status == 200
 
 
 @pytest.mark.parametrize("chunked", [False, True])
@@ -192,7 +229,9 @@ def test_idle_connections_do_not_shut_others_out(reversing, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "sent", ["", f"{HEAD}Content-Length: 9\r\n\r\n"], ids=["idle", "no body"]
+    "sent",
+    ["", f"{HEAD}X-Forwarded-For: 192.0.2.%d\r\nContent-Length: 9\r\n\r\n"],
+    ids=["idle", "no body"],
 )
 def test_510_silent_connections_shut_nobody_out(reversing, sent):
     processes.allow_connections()
