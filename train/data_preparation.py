@@ -198,7 +198,7 @@ def prepare(
     # The small one first: it reveals errors early.
     arguments = source, given.corpus.max_length, given.cache, target
     validation = encode_corpus(pairs[1], *arguments)
-    training = encode_corpus(pairs[0], *arguments, given.filters)
+    training = encode_corpus(pairs[0], *arguments)
     if start:
         warn_of_unknown_text(training.pairs, protos)
     translates = given.validation.validate_bleu != 0

@@ -106,8 +106,6 @@ def make_training_model(
     with strategy.scope():
         training_model.build()
         schedule = update_options.make_schedule(preset)
-        if optimizer is None:
-            optimizer_options["weight_decay"] = update_options.weight_decay
         kind = DistributedAdam if optimizer is None else distributed(optimizer)
         made = kind(
             schedule,

@@ -24,7 +24,6 @@ from command_line.options import (
     values_of,
 )
 from keras_transformer import PRESETS
-from train.data.pair_filters import PairFilters
 from train.data.vocabulary import VocabularyOptions
 from train.loop.update_options import UpdateOptions
 from train.run.best_checkpoints import ValidationOptions
@@ -242,9 +241,6 @@ HYPERPARAMETER_HELP = {
     "attention_dropout": "share of the attention weights dropped in training",
     "feed_forward_dropout": "share of the inner features of the feed-forward "
     "network dropped in training",
-    "word_dropout": "share of the tokens, of sources and targets, whose "
-    "embeddings are zeros in training",
-    "layer_dropout": "probability that training skips a layer",
     "positions": "position vectors, sine or learned",
     "norm": "layer normalization after or before a sub-layer, post or pre",
     "decoder_layers": "layers of the decoder, if not as many as the encoder's",
@@ -286,7 +282,6 @@ class Options:
     """All options of the command."""
 
     corpus: CorpusOptions = part("corpus")
-    filters: PairFilters = part("filters")
     vocabulary: VocabularyOptions = part("vocabulary")
     run: RunOptions = part("run")
     training: UpdateOptions = part("training")

@@ -278,7 +278,7 @@ def check_corpus(given: Options) -> None:
         texts = ("drop_invalid", "placeholders", *options.LINK_OPTIONS)
         bleu = ("validate_bleu", "validation_beam_size", "bleu_tokenize")
         wanted = [flag(name) for name in options.TREES]
-        found = [*trees, *flags((*corpora, *texts, *given.filters.in_use(), *bleu))]
+        found = [*trees, *flags((*corpora, *texts, *bleu))]
         if found != wanted:
             refuse(
                 f"--task {PARSING} must come with {' and '.join(wanted)}, and "

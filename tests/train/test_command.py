@@ -586,7 +586,7 @@ def test_a_run_starts_from_the_model_of_another(copy, corpus, tmp_path, capsys):
 )
 def test_a_model_keeps_its_shape(finished, corpus, tmp_path, capsys, changes, message):
     options = ["--run-dir", tmp_path, "--init-from", finished, *corpus]
-    dropout = ["--dropout=0.2", "--word-dropout=0.1", "--layer-dropout=0.1"]
+    dropout = ["--dropout=0.2", "--attention-dropout=0.1"]
     line = refusal(capsys, [*options, *dropout, *changes])
 
     assert message in line

@@ -37,10 +37,8 @@ num_heads key_dim value_dim dropout positions norm label_smoothing steps
 warmup_steps extend_vocabulary decoder_layers activation max_wavelength
 norm_epsilon decoder_mixer placeholders drop_invalid position_offset
 recipe both_directions alignments alignment_weight validate_every
-peak_learning_rate schedule weight_decay attention_dropout
-feed_forward_dropout word_dropout layer_dropout
+peak_learning_rate schedule attention_dropout feed_forward_dropout
 tokenizer symbols
-max_length_ratio drop_copies drop_wrong_script drop_duplicates
 """
 
 
@@ -183,7 +181,6 @@ def test_a_translation_is_the_task_that_needs_no_name():
         (["--task=parsing", *TREES, "--validate-bleu=2"], "--validate-bleu$"),
         (["--task=parsing", *TREES, "--placeholders"], "--placeholders$"),
         (["--task=parsing", *TREES, "--drop-invalid"], "--drop-invalid$"),
-        (["--task=parsing", *TREES, "--drop-copies"], "--drop-copies$"),
         (["--task=parsing", *TREES, "--alignment-weight=1"], "--alignment-w"),
         (
             ["--dataset=demo", "--drop-invalid"],

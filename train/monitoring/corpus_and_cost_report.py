@@ -1,12 +1,10 @@
 """Report before training: corpus statistics, batch sizes and cost estimates."""
 
-import dataclasses
 import pathlib
 
 import numpy as np
 import tensorflow as tf
 
-from command_line.options import flag
 from command_line.text_files import write_json
 from keras_transformer import Recipe, Transformer
 from train.data.batch_plan import BatchPlan
@@ -14,7 +12,6 @@ from train.data.corpus import SIDES
 from train.data.corpus_statistics import count_overlap, unknown_share
 from train.data.encoded_corpus import Encoded
 from train.data.encoded_pairs import EncodedPairs
-from train.data.pair_filters import PairFilters
 from train.loop.update_options import UpdateOptions
 from train.monitoring.cost_estimates import (
     count_flops,
@@ -25,7 +22,6 @@ from train.monitoring.cost_estimates import (
 
 BINS = 12
 BAR = 24
-FILTERS = [field.name for field in dataclasses.fields(PairFilters)]
 MANY_TOO_LONG = 0.1  # Share of the pairs.
 BUSY = 1_024  # Approximate number of positions of a side that keeps a GPU busy.
 
@@ -166,20 +162,13 @@ def describe_warmup(model: dict) -> list[str]:
     ]
 
 
-def describe_filters(figures: dict) -> str:
-    """Returns what the filters dropped, to follow the other reasons."""
-    found = {n: figures[n] for n in FILTERS if n in figures}
-    return "".join(f", {count:,} by {flag(n)}" for n, count in found.items())
-
-
 def describe_text(name: str, figures: dict) -> list[str]:
     """Returns the lines about the text of a corpus."""
     tokens = figures["source_tokens"] + figures["target_tokens"]
     lines = [
         f"{name}: {figures['pairs']:,} pairs read, {figures['kept']:,} kept, "
         f"{figures['empty']:,} empty and {figures['too_long']:,} too long "
-        f"dropped{describe_filters(figures)} (the longest line has "
-        f"{figures['longest']:,} tokens)",
+        f"dropped (the longest line has {figures['longest']:,} tokens)",
         f"  of the kept: {figures['duplicates']:,} came before, "
         f"{figures['source_equals_target']:,} have source = target",
         f"  {tokens:,} tokens, {as_share(figures['unknown_tokens'], tokens)} "

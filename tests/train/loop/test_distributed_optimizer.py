@@ -54,23 +54,6 @@ def test_takes_the_steps_of_keras():
     np.testing.assert_allclose(norm, np.linalg.norm(flat), rtol=1e-6)
 
 
-def test_decays_matrices_as_the_adamw_of_keras():
-    schedule = keras.optimizers.schedules.PolynomialDecay(0.1, 20)
-    adamw = keras.optimizers.AdamW(schedule, 0.2, 0.9, 0.98, 1e-9)
-    adamw.exclude_from_weight_decay(var_names=["bias"])
-    expected, _ = apply_all(adamw, make_variables(), make_gradients(12))
-    optimizer = DistributedAdam(schedule, weight_decay=0.2)
-    variables = make_variables()
-
-    weights, _ = apply_all(optimizer, variables, make_gradients(12))
-
-    for a, b in zip(weights, expected, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
-    broken = [tf.fill((7, 3), np.nan), tf.zeros(5)]
-    optimizer.apply(broken, variables)
-    np.testing.assert_array_equal(variables[0].numpy(), weights[0])
-
-
 def test_the_gradient_is_the_sum_of_the_replicas():
     strategy = make_strategy(["CPU:0", "CPU:1"])
     parts = make_gradients(2)
