@@ -30,13 +30,7 @@ from train.data_preparation import (
 )
 from train.loop import multi_worker, signal_handling
 from train.loop.training_model import TrainingModel
-from train.monitoring.attention_pictures import picture_first_pair
-from train.monitoring.corpus_and_cost_report import (
-    describe_training,
-    warn_of_dropped_pairs,
-    warn_of_idle_gpus,
-    write_report,
-)
+from train.monitoring.corpus_report import describe_training, write_report
 from train.monitoring.final_model import write_final_model
 from train.monitoring.validation_bleu import make_validation_bleu
 from train.options import (
@@ -203,18 +197,9 @@ def fit_and_finish(
         )
         for encoded in (training, validation)
     )
-    report = describe_training(
-        training,
-        validation,
-        plan,
-        training_model.transformer,
-        preset.recipe,
-        update_options,
-        num_replicas,
-    )
+    parameters = training_model.transformer.count_params()
+    report = describe_training(training, validation, plan, parameters, preset.recipe)
     write_report(report, run_dir)
-    warn_of_dropped_pairs(report)
-    warn_of_idle_gpus(report, strategy)
     make_bleu = functools.partial(
         make_validation_bleu,
         # The chief chose the tokenizer that the target language needs.
@@ -227,8 +212,6 @@ def fit_and_finish(
         description.decoding,
     )
     monitors = [make_bleu()] if options.validation.validate_bleu else []
-    if multi_worker.is_chief():
-        monitors.append(picture_first_pair(validation.pairs, prepared.protos, run_dir))
     with fit.explain_out_of_memory():
         best = fit.fit(
             training_model,

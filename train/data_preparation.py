@@ -24,7 +24,6 @@ from train.data.encoded_corpus import DigestCachedCorpus, Encoded, encode_corpus
 from train.data.vocabulary import make_vocabulary
 from train.data.word_links import LinkedPairs
 from train.loop.update_options import DEFAULT_NUM_EPOCHS
-from train.monitoring.corpus_and_cost_report import warn_of_unknown_text
 from train.options import PARSING, CorpusOptions, Options
 from train.run import run_description
 from train.run.fine_tuning import FinishedRun
@@ -199,8 +198,6 @@ def prepare(
     arguments = source, given.corpus.max_length, given.cache, target
     validation = encode_corpus(pairs[1], *arguments)
     training = encode_corpus(pairs[0], *arguments)
-    if start:
-        warn_of_unknown_text(training.pairs, protos)
     translates = given.validation.validate_bleu != 0
     # Read the text now: the files may not exist any more at the end.
     is_text = translates and given.corpus.task != PARSING

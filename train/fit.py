@@ -17,7 +17,6 @@ from train.loop.distributed_optimizer import DistributedAdam, distributed
 from train.loop.memory_check import check_memory
 from train.loop.training_model import TrainingModel
 from train.loop.update_options import ALIGNMENT_WEIGHT, PRECISIONS, UpdateOptions
-from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.progress import Progress
 from train.run.best_checkpoints import BestCheckpoints, ValidationOptions
 from train.run.training_state import TrainingState
@@ -163,15 +162,7 @@ def fit(
         best = BestCheckpoints(state, run_dir, validation_options, best_since)
         if start >= steps or best.out_of_patience:
             return best
-        largest = find_largest_batch(
-            training_model.transformer,
-            plan,
-            start,
-            strategy.num_replicas_in_sync,
-            limit,
-            update_options.precision,
-        )
-        check_memory(training_model, plan, strategy, largest, limit)
+        check_memory(training_model, plan, strategy, start, limit)
         first_epoch = -(-start // steps_per_epoch)
         training_model.fit(
             make_dataset(plan, strategy, start, None, limit),

@@ -56,7 +56,6 @@ def test_a_run_folder_holds_all_that_the_run_was(finished):
     assert description["packages"]["keras"] == keras.__version__
     assert description["row_multiple"] == 8
     assert [row["step"] for row in read_history(finished)] == ["2", "3"]
-    assert (finished / "logs" / "attention").is_dir()
     model = keras.saving.load_model(finished / "model.keras")
     proto = (finished / "tokenizer.model").read_bytes()
     assert model.vocabulary_size == SubwordTokenizer(proto).vocabulary_size
