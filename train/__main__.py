@@ -222,7 +222,6 @@ def fit_and_finish(
             run_dir,
             strategy,
             options.validation,
-            description.best_since,
             monitors,
         )
         if multi_worker.is_chief():

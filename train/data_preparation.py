@@ -116,29 +116,14 @@ def describe_run(
         print(f"repeats {path} {differences}")
         asked = asked or repeated.steps_per_epoch
     earlier = description.find_earlier(run_dir, options.NOT_COMPARED)
-    description.steps_per_epoch = choose_steps_per_epoch(asked, preset, earlier)
+    default = max(100, preset.recipe.steps // DEFAULT_NUM_EPOCHS)
+    if earlier:
+        default, description.packages = earlier.steps_per_epoch, earlier.packages
+    description.steps_per_epoch = asked or default
     # The batches of a run that is resumed or repeated stay the same.
     if earlier or repeated:
         description.row_multiple = (earlier or repeated).row_multiple
-    if earlier:
-        description.resume(earlier, run_dir)
     return description, earlier is not None
-
-
-def choose_steps_per_epoch(
-    asked: int | None, preset: Preset, earlier: RunDescription | None
-) -> int:
-    """Returns the updates of an epoch; a resumed run keeps its number."""
-    default = max(100, preset.recipe.steps // DEFAULT_NUM_EPOCHS)
-    chosen = asked or (earlier.steps_per_epoch if earlier else default)
-    if earlier and not asked and chosen != default:
-        print(
-            f"note: an epoch stays at {chosen:,} updates. A new run of "
-            f"{preset.recipe.steps:,} updates would use {default:,} "
-            "(--steps-per-epoch), hence other checkpoints and another mean of "
-            "them; the updates are the same"
-        )
-    return chosen
 
 
 def load_or_learn_vocabulary(

@@ -126,7 +126,6 @@ def fit(
     run_dir: pathlib.Path,
     strategy: tf.distribute.Strategy,
     validation_options: ValidationOptions | None = None,
-    best_since: int = 0,
     callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> BestCheckpoints:
     """Trains until update `steps`, from the run's last checkpoint.
@@ -141,7 +140,6 @@ def fit(
         strategy: The distribution strategy.
         validation_options: Options of best checkpoints and early stopping, or
             `None` for the defaults.
-        best_since: Int, update up to which scores are ignored.
         callbacks: Further callbacks of `model.fit`. Values that they add to
             the logs of an epoch are in `history.csv`, too.
 
@@ -159,7 +157,7 @@ def fit(
         keep = update_options.average if multi_worker.is_chief() else 1
         state = TrainingState(training_model, run_dir, keep)
         start = state.restore(strategy)
-        best = BestCheckpoints(state, run_dir, validation_options, best_since)
+        best = BestCheckpoints(state, run_dir, validation_options)
         if start >= steps or best.out_of_patience:
             return best
         check_memory(training_model, plan, strategy, start, limit)

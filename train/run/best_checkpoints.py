@@ -84,7 +84,6 @@ class BestCheckpoints(keras.callbacks.Callback):
         state: TrainingState,
         run_dir: pathlib.Path,
         options: ValidationOptions | None = None,
-        since: int = 0,
     ):
         super().__init__()
         options = options or ValidationOptions()
@@ -94,7 +93,6 @@ class BestCheckpoints(keras.callbacks.Callback):
         self._column, self._sign = COLUMNS[options.best_by or "loss"]
         self._keep = options.keep_best if multi_worker.is_chief() else None
         self._patience = options.patience
-        self._since = since
         if multi_worker.is_chief():
             state.checkpoints_to_keep = self.checkpoints_to_keep
         self.update()
@@ -196,7 +194,7 @@ class BestCheckpoints(keras.callbacks.Callback):
         for index, row in enumerate(rows):
             value = row.get(self._column, "")
             # A missing value is "" in a row of the file.
-            if value != "" and int(row["step"]) > self._since:
+            if value != "":
                 score = self._sign * float(value)
                 score = score if math.isfinite(score) else -math.inf
                 scores.append((index, score))
