@@ -18,7 +18,7 @@ from train.loop.memory_check import check_memory
 from train.loop.training_model import TrainingModel
 from train.loop.update_options import ALIGNMENT_WEIGHT, PRECISIONS, UpdateOptions
 from train.monitoring.progress import Progress
-from train.run.best_checkpoints import BestCheckpoints, ValidationOptions
+from train.run.early_stopping import EarlyStopping, ValidationOptions
 from train.run.training_state import TrainingState
 
 
@@ -127,7 +127,7 @@ def fit(
     strategy: tf.distribute.Strategy,
     validation_options: ValidationOptions | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
-) -> BestCheckpoints:
+) -> EarlyStopping:
     """Trains until update `steps`, from the run's last checkpoint.
 
     Args:
@@ -138,13 +138,13 @@ def fit(
         update_options: Options of an update.
         run_dir: Folder of the run.
         strategy: The distribution strategy.
-        validation_options: Options of best checkpoints and early stopping, or
-            `None` for the defaults.
+        validation_options: Options of early stopping, or `None` for the
+            defaults.
         callbacks: Further callbacks of `model.fit`. Values that they add to
             the logs of an epoch are in `history.csv`, too.
 
     Returns:
-        The `BestCheckpoints` of the run; its `state` is the `TrainingState`.
+        The `EarlyStopping` of the run; its `state` is the `TrainingState`.
 
     Raises:
         UserError: If the training diverged.
@@ -157,7 +157,7 @@ def fit(
         keep = update_options.average if multi_worker.is_chief() else 1
         state = TrainingState(training_model, run_dir, keep)
         start = state.restore(strategy)
-        best = BestCheckpoints(state, run_dir, validation_options)
+        best = EarlyStopping(state, validation_options)
         if start >= steps or best.out_of_patience:
             return best
         check_memory(training_model, plan, strategy, start, limit)
@@ -198,6 +198,6 @@ def explain_out_of_memory() -> Iterator[None]:
             raise
         raise UserError(
             "the device has too little memory; take a lower "
-            "--max-tokens-per-replica, which leaves the updates as they are. "
-            f"Received: {first_line(error)}"
+            "--max-tokens-per-replica, which leaves the updates as they are, or a "
+            f"smaller model. Received: {first_line(error)}"
         ) from None

@@ -18,7 +18,6 @@ import json
 import pathlib
 import re
 import shlex
-import signal
 import statistics
 import subprocess
 import sys
@@ -26,7 +25,7 @@ import sys
 from command_line.errors import UserError, exit_on_user_error
 from command_line.options import option, parse_known_options
 from command_line.text_files import write_atomically
-from train.loop.signal_handling import SIGNALS, handled_by
+from train.loop.signal_handling import ended_with_this_one, exit_now, handled_by
 from train.options import BOTH_DIRECTIONS, parse_options as parse_training_options
 from train.run.run_folder import read_history
 
@@ -145,32 +144,15 @@ def is_done(run: Run) -> bool:
 
 
 def train(run: Run) -> bool:
-    """Trains in a process of its own; returns whether that succeeded.
-
-    A signal ends the grid, too.
-    """
+    """Trains in a process of its own; returns whether that succeeded."""
     run.run_dir.mkdir(parents=True, exist_ok=True)
     text = json.dumps(run.command, ensure_ascii=False)
     write_atomically(run.run_dir / COMMAND_FILE, text.encode())
-    command = [sys.executable, "-m", "train", *run.command]
-    # In another process group the terminal does not send Ctrl-C to it, too,
-    # nor a signal when it closes (which `nohup` ignores).
-    process = subprocess.Popen(command, process_group=0)
-    numbers = [*SIGNALS]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    received = []
-
-    def pass_on(number, frame):
-        received.append(number if number in SIGNALS else signal.SIGTERM)
-        process.send_signal(received[-1])
-
-    with handled_by(pass_on, numbers):
+    process = subprocess.Popen([sys.executable, "-m", "train", *run.command])
+    with ended_with_this_one(process):
         code = process.wait()
     if code < 0 or code > 2:
         raise SystemExit(code)
-    if received:  # The training ended before it noticed.
-        raise SystemExit(128 + received[-1])
     return code == 0
 
 
@@ -265,7 +247,7 @@ def run_grid(options: GridOptions, rest: list[str]) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    with exit_on_user_error():
+    with handled_by(exit_now), exit_on_user_error():
         run_grid(*parse_options(argv))
 
 

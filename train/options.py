@@ -26,7 +26,7 @@ from command_line.options import (
 from keras_transformer import PRESETS
 from train.data.vocabulary import VocabularyOptions
 from train.loop.update_options import UpdateOptions
-from train.run.best_checkpoints import ValidationOptions
+from train.run.early_stopping import ValidationOptions
 from train.run.run_description import RunDescription
 
 EXAMPLES = """

@@ -32,7 +32,7 @@ KINDS = {
     "plain": [],
     "bleu": ["--validate-bleu=1"],
     "patience": [
-        *("--patience=2", "--keep-best=1", "--best-by=bleu"),
+        *("--patience=2", "--best-by=bleu"),
         *("--validate-bleu=1", "--validation-beam-size=1"),
     ],
 }

@@ -142,7 +142,7 @@ def test_passes_the_references_of_the_lines_that_are_left(corpus):
         (["--train-target=x"], "left out, .*: --train-target=x"),
         (["--alignments=a.en"], "left out, .*: --alignments"),
         (["--drop-invalid"], "left out, .*: --drop-invalid"),
-        (["--train-source=a.en", "--dataset=demo"], "not both"),
+        (["--train-source=a.en", "--dataset=demo"], "must come without"),
         (["--train-source=a.en", "--preset=typo"], "--preset must be one of"),
         (["--train-source=a.en", "--best-by=bleu"], "--best-by bleu needs"),
         (["--train-source=a.en", "--init-from=no"], "--init-from must be"),

@@ -186,38 +186,18 @@ def train(task, pairs, steps, settings, run_dir, strategy=None, callbacks=()):
     )
 
 
-class End(keras.callbacks.Callback):
-    """Raises in the second validation, as a handler of signals does."""
-
-    def on_test_end(self, logs=None):
-        if self.model.optimizer.iterations.numpy() == 4:
-            raise SystemExit(143)
-
-
 @pytest.mark.slow
-def test_a_signal_in_a_validation_changes_nothing(pairs, tmp_path):
-    def train_to_the_end(run_dir, *callbacks):
-        task = small_task()
-        best = train(task, pairs, 4, SETTINGS, run_dir, callbacks=callbacks)
-        return task, best.state
-
-    task, state = train_to_the_end(tmp_path / "whole")
-    with pytest.raises(SystemExit):
-        train_to_the_end(tmp_path / "again", End())
-    again, again_state = train_to_the_end(tmp_path / "again")
-
-    weights = [model.transformer.get_weights() for model in (task, again)]
-    for a, b in zip(*weights, strict=True):
-        np.testing.assert_array_equal(a, b)
-    for row, other in zip(state.history, again_state.history, strict=True):
-        for name in ("loss", "val_loss"):
-            assert row[name] == float(other[name])
-    # The final scores are those of the last validation.
+def test_final_scores_are_those_of_the_last_validation(pairs, tmp_path):
+    task = small_task()
+    state = train(task, pairs, 4, SETTINGS, tmp_path).state
     model = make_float32_copy(task.transformer)
     load_mean(model, state.checkpoints[-1:])
     scored = make_scored_model(model, 0.1)
     plan = BatchPlan(pairs, SETTINGS.batch_tokens, SETTINGS.seed)
+
     scores = score_model(scored, plan, SETTINGS)
+
+    row = state.history[-1]
     assert scores["loss"] == pytest.approx(row["val_loss"], rel=1e-5)
     assert scores["perplexity"] == pytest.approx(row["val_perplexity"], 1e-5)
     limited = dataclasses.replace(SETTINGS, max_tokens_per_replica=13)
@@ -382,28 +362,12 @@ def test_a_run_that_diverges_ends_within_ten_updates_more(pairs, tmp_path, monke
         train(task, pairs, 60, settings, tmp_path)
 
 
-SEEDS = [dataclasses.replace(SETTINGS, seed=seed) for seed in (0, 0, 1)]
-
-
 def test_the_seed_decides_about_weights():
-    weights = [small_task(settings).get_weights()[0] for settings in SEEDS]
+    settings = [dataclasses.replace(SETTINGS, seed=seed) for seed in (0, 0, 1)]
+    weights = [small_task(each).get_weights()[0] for each in settings]
 
     np.testing.assert_array_equal(weights[0], weights[1])
     assert np.abs(weights[0] - weights[2]).max() > 0.01
-
-
-@pytest.mark.slow
-def test_the_seed_decides_about_the_order(pairs, made, tmp_path):
-    for i, settings in enumerate(SEEDS):
-        run_dir = tmp_path / str(i)
-        train(small_task(), pairs, 1, settings, run_dir)
-
-    orders = [
-        [batch["labels"].numpy().tolist() for batch in dataset.take(3)]
-        for dataset in made[::2]
-    ]
-    assert orders[0] == orders[1]
-    assert orders[0] != orders[2]
 
 
 def task_with(optimizer, changes=None, **options):
@@ -464,20 +428,6 @@ def test_a_run_with_any_optimizer_resumes(tmp_path, optimizer):
     for row, other in zip(*(rows for _, rows in ends), strict=True):
         for name in ("loss", "gradient_norm", "val_loss"):
             assert float(row[name]) == pytest.approx(float(other[name]))
-
-
-@pytest.mark.parametrize("clip_norm", [None, 1e-3])
-def test_a_gradient_is_clipped_where_it_was_asked_for(clip_norm):
-    task = small_task(dataclasses.replace(SETTINGS, clip_norm=clip_norm))
-    optimizer, variables = task.optimizer, task.trainable_variables
-
-    optimizer.apply([tf.ones(v.shape) for v in variables], variables)
-
-    # After one update, a tenth of the gradient.
-    moments = [10 * m.numpy() for m in optimizer._momentums]
-    norm = np.sqrt(sum(np.sum(m**2) for m in moments))
-    size = np.sqrt(sum(v.numpy().size for v in variables))
-    assert norm == pytest.approx(clip_norm or size, rel=1e-3)
 
 
 class Added(keras.callbacks.Callback):

@@ -16,7 +16,7 @@ from keras_transformer.search.tensorflow.graph_transformer import search_in_grap
 from train.data.corpus import Pairs
 from train.data.encoded_pairs import Ids
 from train.loop.training_model import transformer_of
-from train.run.best_checkpoints import BEAM_SIZE, ValidationOptions
+from train.run.early_stopping import BEAM_SIZE, ValidationOptions
 
 BATCH_ROWS = 64
 MAX_EXTRA_LENGTH = 50  # Section 6.1.

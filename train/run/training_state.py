@@ -64,10 +64,15 @@ class TrainingState(keras.callbacks.Callback):
 
         The last one also counts where its epoch had no validation.
         """
-        saved = saved_steps(self._folder)
+        saved = self.saved
         rows = [*self.validated, *self.history[-1:]]
         steps = dict.fromkeys(int(row["step"]) for row in rows)
         return [str(saved[step]) for step in steps if step in saved][-self.keep :]
+
+    @property
+    def saved(self) -> dict[int, pathlib.Path]:
+        """Prefixes of the checkpoints that are there, by step, ascending."""
+        return saved_steps(self._folder)
 
     @property
     def validated(self) -> list[dict]:
@@ -144,8 +149,7 @@ class TrainingState(keras.callbacks.Callback):
         self._states.write(self.updates)
         # The last checkpoint may be damaged, or may end a short epoch. Later ones
         # were not whole when this run resumed.
-        saved = saved_steps(self._folder)
-        kept = [step for step in saved if step <= self.updates][-2:]
+        kept = [step for step in self.saved if step <= self.updates][-2:]
         kept += [step_of(prefix) for prefix in self.checkpoints]
         kept = {f"ckpt-{step}" for step in (*kept, *self.checkpoints_to_keep())}
         self._states.delete_others(kept)
