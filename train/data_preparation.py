@@ -108,7 +108,7 @@ def describe_run(
     description.source_language = next(filter(None, sources), "")
     run_dir, path = given.run.run_dir, given.run.from_arguments
     asked = given.training.steps_per_epoch
-    repeated = options.read_description(path) if path else None
+    repeated = RunDescription.load(path) if path else None
     if repeated and run_dir.name != options.BOTH_DIRECTIONS:  # It differs by design.
         parts = (*COMPARED, "packages")
         found = repeated.compare(description, options.NOT_COMPARED, parts)

@@ -9,7 +9,6 @@ of the preset.
 
 import argparse
 import dataclasses
-import json
 import pathlib
 
 from command_line.errors import UserError
@@ -337,19 +336,20 @@ def parse_options(
     path = given.run.from_arguments
     if path is None:
         return given
-    parser.set_defaults(**read_defaults(path, values_of(given)))
+    recorded = RunDescription.load(path).arguments
+    parser.set_defaults(**choose_defaults(recorded, values_of(given)))
     return read_options(parser.parse_args(argv), Options)
 
 
-def read_defaults(path: pathlib.Path, given: dict) -> dict:
-    """Reads the defaults that --from-arguments gives for the other options."""
-    defaults = {**read_description(path).arguments}
+def choose_defaults(recorded: dict, given: dict) -> dict:
+    """Returns the recorded options that the given ones leave in place."""
+    defaults = {**recorded}
     defaults.pop("source_vocabulary_size", None)  # That of --init-from.
     unknown = defaults.keys() - given.keys()
     if unknown:
         raise UserError(
             "--from-arguments must name options of this command. Received: "
-            f"{path} with {', '.join(sorted(unknown))}"
+            f"{', '.join(sorted(unknown))}"
         )
     for name, others in SUPERSEDED_OPTIONS.items():
         if given[name]:
@@ -358,14 +358,3 @@ def read_defaults(path: pathlib.Path, given: dict) -> dict:
     if given["dataset"] and not defaults.get("mixture"):
         defaults.pop("drop_invalid", None)  # It is of text files.
     return defaults
-
-
-def read_description(path: pathlib.Path) -> RunDescription:
-    """Reads the `arguments.json` that --from-arguments names."""
-    try:
-        return RunDescription.from_json(json.loads(path.read_text(encoding="utf-8")))
-    # Errors of other JSON files.
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise UserError(
-            f"--from-arguments must be the arguments.json of a run. Received: {path}"
-        ) from None

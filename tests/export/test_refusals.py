@@ -120,6 +120,8 @@ export $RUN --signatures score all
  -> --signatures must be all, or of serving_default,
 export --run-dir=$REAL_RUN --export-dir=$TMP/new --align-layer=2
  -> `align_layer` must be between -2 and 1
+export --run-dir=$REAL_RUN --export-dir=$TMP/new --align-head=2
+ -> `align_head` must be between 0 and 1
 export $RUN --version=-1 -> --version must be 0 or more
 export $RUN --model-name=é -> --model-name must be of letter
 export $RUN --samples=s3://b/x -> a path on this machine

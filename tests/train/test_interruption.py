@@ -16,7 +16,6 @@ import train.__main__ as train_command
 from command_line.errors import UserError
 from tests.helpers import killed_runs
 from tests.helpers.small_runs import OPTIONS, assert_same_run, refused as refusal
-from train import data_preparation
 from train.fit import UpdateOptions, make_training_model
 from train.monitoring.progress import Progress
 from train.run.run_description import RunDescription
@@ -114,20 +113,6 @@ def test_a_signal_ends_a_run_that_resumes_after_the_last_epoch(
     train_command.main(arguments)
     assert f"continuing after update {resumed}" in capsys.readouterr().out
     assert_same_run(tmp_path, uninterrupted)
-
-
-def test_a_signal_before_the_training_ends_it_with_its_code(
-    corpus, tmp_path, capsys, monkeypatch
-):
-    def interrupted(*_):
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(data_preparation, "make_vocabulary", interrupted)
-    with pytest.raises(SystemExit) as exit_:
-        train_command.main([*corpus, *OPTIONS, "--run-dir", str(tmp_path)])
-
-    assert exit_.value.code == 143
-    assert "interrupted" in capsys.readouterr().out
 
 
 @pytest.fixture

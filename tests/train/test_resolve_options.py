@@ -25,21 +25,6 @@ from train.run.run_description import read_arguments
 
 GIVEN_FILES = [f"{flag(name)}=f" for name in FILES]
 TREES = ["--train-trees=a", "--validation-trees=b"]
-# Keys of `arguments.json`.
-ARGUMENTS = """
-task train_trees validation_trees dataset train_source train_target
-validation_source validation_target mixture source_language train_split
-validation_split vocabulary_size max_length preset batch_tokens steps_per_epoch
-average learning_rate_scale precision max_tokens_per_replica clip_norm
-seed deterministic validate_bleu validation_beam_size
-patience best_by bleu_tokenize init_from num_layers hidden_dim intermediate_dim
-num_heads key_dim value_dim dropout positions norm label_smoothing steps
-warmup_steps extend_vocabulary decoder_layers activation max_wavelength
-norm_epsilon decoder_mixer placeholders drop_invalid position_offset
-recipe both_directions alignments alignment_weight validate_every
-peak_learning_rate schedule attention_dropout feed_forward_dropout
-tokenizer symbols
-"""
 
 
 def parse(*options):
@@ -56,7 +41,8 @@ def test_the_arguments_of_a_run_are_its_options():
     resolved, _ = resolve(parse("--dataset=demo", "--patience=2"), None)
 
     arguments = resolved.arguments()
-    assert arguments.keys() == set(ARGUMENTS.split())
+    assert {"dataset", "num_layers", "patience"} < arguments.keys()
+    assert not {"run_dir", "cache_dir", "devices"} & arguments.keys()
     assert json.loads(json.dumps(arguments)) == arguments
     # Defaults are resolved, and what was not asked for is null.
     assert arguments["vocabulary_size"] == 1_500
@@ -203,7 +189,9 @@ def test_the_first_part_of_a_repeated_run_differs_by_design(
 ):
     path = tmp_path / "arguments.json"
     arguments = {"seed": 3, "steps_per_epoch": asked}
+    arguments |= {"vocabulary_size": 1_500, "max_length": 256}
     content = {"arguments": arguments, "steps_per_epoch": 7, "row_multiple": 24}
+    content |= {"preset": {"description": ""}, "packages": {}}
     path.write_text(json.dumps(content))
     run_dir = f"--run-dir={tmp_path / name}"
     repeated = ["--from-arguments", str(path), "--dataset=demo"]

@@ -15,7 +15,6 @@ from train.run.run_folder import delete_checkpoint, read_history, saved_steps
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
 # Parts of two descriptions that must be equal for the same weights.
 COMPARED = ("arguments", "preset", "corpus", "init")
-DICT_SECTIONS = ("preset", "corpus", "init", "packages", "origin")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -24,9 +23,10 @@ class RunDescription:
 
     arguments: dict  # The options by name, as JSON.
     preset: Preset  # With the hyperparameters that were replaced.
-    corpus: dict  # Digests of the text, "train" and "validation".
+    # Digests of the text, "train" and "validation"; none of a converted model.
+    corpus: dict = dataclasses.field(default_factory=dict)
     # Digests of the model or the vocabulary that the run starts from, if any.
-    init: dict
+    init: dict = dataclasses.field(default_factory=dict)
     packages: dict  # Versions of the packages with which the run began.
     origin: dict = dataclasses.field(default_factory=dict)  # If converted.
     decoding: dict = dataclasses.field(default_factory=dict)  # Search options.
@@ -36,24 +36,14 @@ class RunDescription:
     source_language: str = ""
 
     @classmethod
-    def from_json(cls, content: dict) -> "RunDescription":
-        """Makes a description; entries that are missing have defaults."""
-        parts = {name: {**content.get(name, {})} for name in DICT_SECTIONS}
-        numbers = parts.pop("preset")
-        preset = Preset(numbers.pop("description", "")).replace(**numbers)
-        names = ("decoding", "steps_per_epoch", "row_multiple", "source_language")
-        more = {name: content[name] for name in names if name in content}
-        return cls(arguments={**content["arguments"]}, preset=preset, **parts, **more)
-
-    @classmethod
     def load(cls, path: pathlib.Path) -> "RunDescription":
         """Reads an `arguments.json`."""
+        # A missing entry, or one of another type, means a damaged file.
         with refuse_damage(path):
             content = json.loads(path.read_text(encoding="utf-8"))
-            description = cls.from_json(content)
-            # A missing entry, or one of another type, means a damaged file.
-            if "preset" not in content:
-                raise KeyError("preset")
+            numbers = content.pop("preset")
+            preset = Preset(numbers.pop("description")).replace(**numbers)
+            description = cls(preset=preset, **content)
             for name in ("vocabulary_size", "max_length"):
                 int(description.arguments[name])
             if not description.origin:

@@ -46,6 +46,7 @@ def write_arguments(run_dir, **more):
         "arguments": {**sizes, **more},
         "preset": {"description": "", **preset().hyperparameters()},
         "steps_per_epoch": 3,
+        "packages": {},
     }
     (run_dir / "arguments.json").write_text(json.dumps(description))
 
