@@ -104,35 +104,6 @@ def test_a_run_keeps_the_rows_that_it_began_with(copy, corpus, monkeypatch):
     assert {rows % 24 for rows, *_ in shapes} == {0}
 
 
-def test_a_new_weight_of_a_mixture_encodes_nothing(
-    corpus, tmp_path, capsys, monkeypatch
-):
-    _, source, _, target, *validation = corpus
-    path = tmp_path / "mixture.json"
-
-    def train(weight):
-        part = {"source": source, "target": target}
-        path.write_text(json.dumps([part, {**part, "weight": weight}]))
-        options = ["--mixture", str(path), *validation, *TINY_OPTIONS, "--steps=1"]
-        options += ["--cache-dir", str(tmp_path / "cache")]
-        run_dir = tmp_path / str(weight)
-        train_command.main(["--run-dir", str(run_dir), *options])
-
-    train(0.5)
-    first = capsys.readouterr().out
-    monkeypatch.delattr(train_command, "make_training_model")
-    # The run ends after all text is encoded.
-    with pytest.raises(NameError, match="make_training_model"):
-        train(2.5)
-    second = capsys.readouterr().out
-
-    assert "122 pairs read, 120 kept, 2 empty" in first
-    assert "learning a vocabulary" in first
-    # The same text twice is encoded once; the other is the validation set.
-    assert first.count("encoding ") == 2
-    assert second == ""
-
-
 def find(run_dir, options):
     """Returns the earlier description of a run with these options."""
     given = parse_options([str(option) for option in options])

@@ -38,9 +38,10 @@ class RunDescription:
     @classmethod
     def load(cls, path: pathlib.Path) -> "RunDescription":
         """Reads an `arguments.json`."""
+        text = path.read_bytes()
         # A missing entry, or one of another type, means a damaged file.
         with refuse_damage(path):
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(text)
             numbers = content.pop("preset")
             preset = Preset(numbers.pop("description")).replace(**numbers)
             description = cls(preset=preset, **content)

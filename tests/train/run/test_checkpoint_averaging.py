@@ -161,18 +161,10 @@ def test_the_last_two_checkpoints_alone_keep_the_whole_state(finished, tmp_path)
     assert sizes[1] > 1.9 * sizes[0]  # Adam's two moments.
 
     # Where both states are lost, the weights are not.
-    task = small_task()
-    state = TrainingState(task, tmp_path, keep=3)
-    for path in folder.glob("state-*.index"):
-        path.write_bytes(b"")
-    before = sorted(folder.iterdir())
-    with pytest.raises(UserError, match="is whole.* There are 9, 12, 15"):
-        state.restore()
-    assert sorted(folder.iterdir()) == before
     for path in folder.glob("state-*"):
         path.unlink()
-    with pytest.raises(UserError, match="is whole"):
-        state.restore()
+    with pytest.raises(UserError, match="is whole.* There are 9, 12, 15"):
+        TrainingState(small_task(), tmp_path, keep=3).restore()
 
 
 @pytest.fixture(scope="module")
