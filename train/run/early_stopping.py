@@ -82,8 +82,8 @@ class EarlyStopping(keras.callbacks.Callback):
             return False
         scores = [score for _, score in self._scores(self.state.history)]
         waited = len(scores) - 1 - scores.index(max(scores)) if scores else 0
-        # Only the chief has the history, so it decides for all workers.
-        return multi_worker.any_worker(
+        # Only the chief has the whole history.
+        return multi_worker.decided_by_chief(
             tf.distribute.get_strategy(), waited >= self._patience
         )
 
