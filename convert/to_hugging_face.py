@@ -97,7 +97,6 @@ def make_config(model: Transformer, decoding: dict) -> dict:
         ("decoder", architecture.num_decoder_layers),
     ):
         config[f"{stack}_layers"] = layers
-        config[f"{stack}_layerdrop"] = architecture.layer_dropout
         config[f"{stack}_attention_heads"] = architecture.num_heads
         config[f"{stack}_ffn_dim"] = architecture.intermediate_dim
     return config

@@ -42,7 +42,6 @@ class BaseModel(CompositeMixin, keras.Model):
         self.autocast = False  # A short float dtype would change ids.
         check_choice("positions", architecture.positions, POSITIONS)
         check_fraction("dropout", architecture.dropout)
-        check_fraction("word_dropout", architecture.word_dropout)
         if architecture.positions == "learned" and architecture.position_offset:
             raise ValueError(
                 "`position_offset` must be 0 with learned positions. "
@@ -77,15 +76,6 @@ class BaseModel(CompositeMixin, keras.Model):
         if numbers.positions == "learned":
             layer = PositionEmbedding, self.sequence_length
         return self.make_sublayer(*layer, name="position_encoding")
-
-    def make_word_dropout(self, name):
-        """Makes the dropout of the embeddings of whole tokens."""
-        return self.make_sublayer(
-            keras.layers.Dropout,
-            self.architecture.word_dropout,
-            noise_shape=(None, None, 1),
-            name=name,
-        )
 
     def make_dropout(self, name):
         return self.make_sublayer(
@@ -185,10 +175,11 @@ class BaseModel(CompositeMixin, keras.Model):
             tuple that ends in the longer cache. `compute_logits(states)` are
             the logits.
         """
-        dropouts = self.target_word_dropout, self.target_dropout
         start_index = 0 if cache is None else cache.length
         return self.decoder(
-            self._embed(target_ids, self.embedding, dropouts, training, start_index),
+            self._embed(
+                target_ids, self.embedding, self.target_dropout, training, start_index
+            ),
             memory,
             target_mask=padding_mask(target_ids),
             memory_mask=memory_mask,
@@ -197,11 +188,9 @@ class BaseModel(CompositeMixin, keras.Model):
             training=training,
         )
 
-    def _embed(self, ids, embedding, dropouts, training, start_index=0):
+    def _embed(self, ids, embedding, dropout, training, start_index=0):
         """Returns embeddings plus positions."""
         x = embedding(ids, training=training)
-        word_dropout, dropout = dropouts
-        x = word_dropout(x, training=training)
         x = x + self.position_encoding(x, start_index=start_index)
         return dropout(x, training=training)
 

@@ -58,7 +58,6 @@ class LanguageModel(BaseModel):
     ):
         super().__init__(vocabulary_size, architecture, sequence_length, **kwargs)
         self.position_encoding = self.make_positions()
-        self.target_word_dropout = self.make_word_dropout("target_word_dropout")
         self.target_dropout = self.make_dropout("target_dropout")
         self.decoder = self.make_decoder()
         states = (None, None, architecture.hidden_dim)

@@ -40,10 +40,6 @@ class Architecture:
         attention_dropout: Share of the attention weights dropped in training.
         feed_forward_dropout: Share of the inner features of the feed-forward
             network dropped in training.
-        word_dropout: Share of the embeddings of tokens, of sources and of
-            targets, that are replaced by zeros in training.
-        layer_dropout: Probability that training skips a layer, LayerDrop (Fan
-            et al., 2019).
     """
 
     num_layers: int = 6
@@ -67,8 +63,6 @@ class Architecture:
     position_offset: int = 0
     attention_dropout: float = 0.0
     feed_forward_dropout: float = 0.0
-    word_dropout: float = 0.0
-    layer_dropout: float = 0.0
 
     @property
     def alignment_layer(self) -> int:

@@ -85,8 +85,6 @@ class Transformer(BaseModel):
                 name="source_embedding",
             )
         self.position_encoding = self.make_positions()
-        self.source_word_dropout = self.make_word_dropout("source_word_dropout")
-        self.target_word_dropout = self.make_word_dropout("target_word_dropout")
         self.source_dropout = self.make_dropout("source_dropout")
         self.target_dropout = self.make_dropout("target_dropout")
         self.encoder = self.make_stack(Encoder, architecture.num_layers, name="encoder")
@@ -144,10 +142,10 @@ class Transformer(BaseModel):
             `return_attention_scores`, a tuple of it and the attention weights
             of each layer, `(B, H, S, S)`.
         """
-        dropouts = self.source_word_dropout, self.source_dropout
-        embedding = self.embedding_of_sources
         return self.encoder(
-            self._embed(source_ids, embedding, dropouts, training),
+            self._embed(
+                source_ids, self.embedding_of_sources, self.source_dropout, training
+            ),
             mask=padding_mask(source_ids),
             return_attention_scores=return_attention_scores,
             training=training,

@@ -12,7 +12,7 @@ import sys
 
 import tensorflow as tf
 
-from command_line.errors import UserError, exit_on_user_error, first_line
+from command_line.errors import UserError, exit_on_user_error
 from command_line.options import replace_values
 from keras_transformer import Preset
 from keras_transformer.schedules import DECAYS
@@ -30,28 +30,21 @@ from train.data_preparation import (
 )
 from train.loop import multi_worker, signal_handling
 from train.loop.training_model import TrainingModel
-from train.monitoring.attention_pictures import picture_first_pair
-from train.monitoring.corpus_and_cost_report import (
-    describe_training,
-    warn_of_dropped_pairs,
-    warn_of_idle_gpus,
-    write_report,
-)
+from train.monitoring.corpus_report import describe_training, write_report
 from train.monitoring.final_model import write_final_model
 from train.monitoring.validation_bleu import make_validation_bleu
 from train.options import (
     BOTH_DIRECTIONS,
     CORPUS_SIZE_RECIPE,
     DIGESTED,
-    NOT_COMPARED,
     Options,
     parse_options,
 )
 from train.resolve_options import describe_recipe, resolve
-from train.run import run_description, run_folder
-from train.run.best_checkpoints import ValidationOptions
+from train.run import run_folder
+from train.run.early_stopping import ValidationOptions
 from train.run.fine_tuning import FinishedRun, load_finished, load_initial_run
-from train.run.run_description import RunDescription, read_arguments
+from train.run.run_description import read_arguments
 
 
 def run(given: Options) -> None:
@@ -89,11 +82,9 @@ def train_both_directions(
 ) -> FinishedRun:
     """Trains in both directions, unless that has ended; returns the run."""
     run_dir = options.run.run_dir / BOTH_DIRECTIONS
-    has_ended = (run_dir / "model.keras").exists()
+    if (run_dir / "model.keras").exists():
+        return load_finished(run_dir)
     numbers = {"steps": max(1, preset.recipe.steps // 2)}
-    if has_ended:  # The run that follows may have another length since.
-        earlier = RunDescription.load_run(run_dir, "--run-dir")
-        numbers["steps"] = earlier.preset.recipe.steps
     falls = options.training.schedule in DECAYS
     if falls and numbers["steps"] < preset.recipe.warmup_steps:
         numbers["warmup_steps"] = numbers["steps"]
@@ -101,18 +92,10 @@ def train_both_directions(
         replace_values(options, run_dir=run_dir, cache_dir=options.cache, **numbers),
         validation=ValidationOptions(validate_bleu=0),
     )
-    preset = preset.replace(**numbers)
+    print(f"in both directions, {numbers['steps']:,} updates, in {run_dir}")
+    run_dir.mkdir(parents=True, exist_ok=True)
     pairs = in_both_directions(pairs[0]), pairs[1]
-    if has_ended:  # Refuse other options or text than those of that run.
-        digests = options.vocabulary.digests()
-        description = run_description.describe(
-            first.arguments(), preset, *pairs, digests
-        )
-        description.find_earlier(run_dir, NOT_COMPARED)
-    else:
-        print(f"in both directions, {numbers['steps']:,} updates, in {run_dir}")
-        run_dir.mkdir(parents=True, exist_ok=True)
-        train(first, preset, pairs, None, strategy)
+    train(first, preset.replace(**numbers), pairs, None, strategy)
     return load_finished(run_dir)
 
 
@@ -134,7 +117,8 @@ def train(
     if options.run.deterministic:
         tf.config.experimental.enable_op_determinism()
     # Check everything before a large corpus is encoded.
-    training_model = make_training_model(options, preset, start, strategy)
+    with fit.explain_out_of_memory():
+        training_model = make_training_model(options, preset, start, strategy)
     prepared = None
     if multi_worker.is_chief():
         prepared = prepare(options, pairs, start, description, resumes)
@@ -164,11 +148,6 @@ def make_training_model(
         )
     except ValueError as error:  # A layer refuses a number of the preset.
         raise UserError(str(error)) from None
-    except tf.errors.ResourceExhaustedError as error:
-        raise UserError(
-            "the device has too little memory for the model; take a smaller "
-            f"one. Received: {first_line(error)}"
-        ) from None
     if start:
         with strategy.scope():
             training_model.transformer.set_weights(start.transformer.get_weights())
@@ -203,18 +182,9 @@ def fit_and_finish(
         )
         for encoded in (training, validation)
     )
-    report = describe_training(
-        training,
-        validation,
-        plan,
-        training_model.transformer,
-        preset.recipe,
-        update_options,
-        num_replicas,
-    )
+    parameters = training_model.transformer.count_params()
+    report = describe_training(training, validation, plan, parameters, preset.recipe)
     write_report(report, run_dir)
-    warn_of_dropped_pairs(report)
-    warn_of_idle_gpus(report, strategy)
     make_bleu = functools.partial(
         make_validation_bleu,
         # The chief chose the tokenizer that the target language needs.
@@ -227,8 +197,6 @@ def fit_and_finish(
         description.decoding,
     )
     monitors = [make_bleu()] if options.validation.validate_bleu else []
-    if multi_worker.is_chief():
-        monitors.append(picture_first_pair(validation.pairs, prepared.protos, run_dir))
     with fit.explain_out_of_memory():
         best = fit.fit(
             training_model,
@@ -239,7 +207,6 @@ def fit_and_finish(
             run_dir,
             strategy,
             options.validation,
-            description.best_since,
             monitors,
         )
         if multi_worker.is_chief():

@@ -1,7 +1,4 @@
-"""Writes the mean of some checkpoints of a run (Section 6.1).
-
-You choose the last ones, the best ones, or those of given updates.
-"""
+"""Writes the mean of some checkpoints of a run (Section 6.1)."""
 
 import argparse
 import dataclasses
@@ -15,7 +12,6 @@ from command_line.options import (
     positive,
     read_options,
 )
-from train.run.best_checkpoints import best_steps
 from train.run.checkpoint_averaging import load_mean, make_model_of_run, save_model
 from train.run.run_folder import saved_steps
 
@@ -25,12 +21,6 @@ class CheckpointChoice:
     """The checkpoints."""
 
     last: int | None = option(None, "the N latest", kind=positive(int), metavar="N")
-    best: int | None = option(
-        None,
-        "the N best that were kept (train with --keep-best)",
-        kind=positive(int),
-        metavar="N",
-    )
     steps: list[int] | None = option(
         None, "those after these updates", kind=int, nargs="+", metavar="STEP"
     )
@@ -51,21 +41,16 @@ def choose_checkpoints(
     run_dir: pathlib.Path, which: CheckpointChoice
 ) -> list[pathlib.Path]:
     """Returns the prefixes of the selected checkpoints; refuses missing ones."""
-    kept, best = saved_steps(run_dir / "checkpoints"), saved_steps(run_dir / "best")
+    kept = saved_steps(run_dir / "checkpoints")
     if which.last:
         option, asked, steps = "--last", which.last, [*kept][-which.last :]
-    elif which.best:
-        option, asked, kept = "--best", which.best, best
-        steps = [step for step in best_steps(run_dir) if step in best][:asked]
     else:
-        kept, steps = {**best, **kept}, which.steps
-        option, asked = "--steps", " ".join(map(str, steps))
+        option, asked, steps = "--steps", " ".join(map(str, which.steps)), which.steps
     enough = which.steps or len(steps) == asked
     if not enough or len({*steps}) < len(steps) or {*steps} - {*kept}:
-        there = ", ".join(map(str, sorted(kept))) or "none (--keep-best N keeps best)"
         raise UserError(
-            f"{option} must be different ones of the checkpoints there, {there}. "
-            f"Received: {asked}"
+            f"{option} must be different ones of the checkpoints there, "
+            f"{', '.join(map(str, kept)) or 'none'}. Received: {asked}"
         )
     return [kept[step] for step in steps]
 

@@ -24,7 +24,6 @@ from train.data.encoded_corpus import DigestCachedCorpus, Encoded, encode_corpus
 from train.data.vocabulary import make_vocabulary
 from train.data.word_links import LinkedPairs
 from train.loop.update_options import DEFAULT_NUM_EPOCHS
-from train.monitoring.corpus_and_cost_report import warn_of_unknown_text
 from train.options import PARSING, CorpusOptions, Options
 from train.run import run_description
 from train.run.fine_tuning import FinishedRun
@@ -109,7 +108,7 @@ def describe_run(
     description.source_language = next(filter(None, sources), "")
     run_dir, path = given.run.run_dir, given.run.from_arguments
     asked = given.training.steps_per_epoch
-    repeated = options.read_description(path) if path else None
+    repeated = RunDescription.load(path) if path else None
     if repeated and run_dir.name != options.BOTH_DIRECTIONS:  # It differs by design.
         parts = (*COMPARED, "packages")
         found = repeated.compare(description, options.NOT_COMPARED, parts)
@@ -117,29 +116,14 @@ def describe_run(
         print(f"repeats {path} {differences}")
         asked = asked or repeated.steps_per_epoch
     earlier = description.find_earlier(run_dir, options.NOT_COMPARED)
-    description.steps_per_epoch = choose_steps_per_epoch(asked, preset, earlier)
+    default = max(100, preset.recipe.steps // DEFAULT_NUM_EPOCHS)
+    if earlier:
+        default, description.packages = earlier.steps_per_epoch, earlier.packages
+    description.steps_per_epoch = asked or default
     # The batches of a run that is resumed or repeated stay the same.
     if earlier or repeated:
         description.row_multiple = (earlier or repeated).row_multiple
-    if earlier:
-        description.resume(earlier, run_dir)
     return description, earlier is not None
-
-
-def choose_steps_per_epoch(
-    asked: int | None, preset: Preset, earlier: RunDescription | None
-) -> int:
-    """Returns the updates of an epoch; a resumed run keeps its number."""
-    default = max(100, preset.recipe.steps // DEFAULT_NUM_EPOCHS)
-    chosen = asked or (earlier.steps_per_epoch if earlier else default)
-    if earlier and not asked and chosen != default:
-        print(
-            f"note: an epoch stays at {chosen:,} updates. A new run of "
-            f"{preset.recipe.steps:,} updates would use {default:,} "
-            "(--steps-per-epoch), hence other checkpoints and another mean of "
-            "them; the updates are the same"
-        )
-    return chosen
 
 
 def load_or_learn_vocabulary(
@@ -198,9 +182,7 @@ def prepare(
     # The small one first: it reveals errors early.
     arguments = source, given.corpus.max_length, given.cache, target
     validation = encode_corpus(pairs[1], *arguments)
-    training = encode_corpus(pairs[0], *arguments, given.filters)
-    if start:
-        warn_of_unknown_text(training.pairs, protos)
+    training = encode_corpus(pairs[0], *arguments)
     translates = given.validation.validate_bleu != 0
     # Read the text now: the files may not exist any more at the end.
     is_text = translates and given.corpus.task != PARSING

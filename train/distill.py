@@ -24,7 +24,12 @@ from command_line.errors import UserError, exit_on_user_error
 from command_line.options import option, parse_known_options
 from command_line.text_files import read_lines
 from train.data.corpus import refuse_pipe
-from train.loop.signal_handling import exit_now, handled_by, skip_thread_shutdown
+from train.loop.signal_handling import (
+    ended_with_this_one,
+    exit_now,
+    handled_by,
+    skip_thread_shutdown,
+)
 from train.options import FILES, Options, parse_options
 from train.resolve_options import resolve
 from train.run.fine_tuning import load_initial_run
@@ -99,24 +104,18 @@ def translate_sources(
 
 
 def feed(process: subprocess.Popen, lines: Iterable[str]) -> int:
-    """Writes lines to a process, and waits for its end; returns their number.
-
-    A signal ends the process, too.
-    """
+    """Writes lines to a process, and waits for its end; returns their number."""
     count = 0
-    try:
-        with contextlib.suppress(BrokenPipeError):
-            for line in lines:
-                process.stdin.write(f"{line}\n".encode())
-                count += 1
-            process.stdin.close()
-        process.wait()
-    except BaseException:
-        process.terminate()
-        raise
-    finally:
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
+    with ended_with_this_one(process):
+        # A process that has failed reads no more.
+        try:
+            with contextlib.suppress(BrokenPipeError):
+                for line in lines:
+                    process.stdin.write(f"{line}\n".encode())
+                    count += 1
+        finally:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
         process.wait()
     return count
 

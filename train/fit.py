@@ -17,9 +17,8 @@ from train.loop.distributed_optimizer import DistributedAdam, distributed
 from train.loop.memory_check import check_memory
 from train.loop.training_model import TrainingModel
 from train.loop.update_options import ALIGNMENT_WEIGHT, PRECISIONS, UpdateOptions
-from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.progress import Progress
-from train.run.best_checkpoints import BestCheckpoints, ValidationOptions
+from train.run.early_stopping import EarlyStopping, ValidationOptions
 from train.run.training_state import TrainingState
 
 
@@ -106,8 +105,6 @@ def make_training_model(
     with strategy.scope():
         training_model.build()
         schedule = update_options.make_schedule(preset)
-        if optimizer is None:
-            optimizer_options["weight_decay"] = update_options.weight_decay
         kind = DistributedAdam if optimizer is None else distributed(optimizer)
         made = kind(
             schedule,
@@ -129,9 +126,8 @@ def fit(
     run_dir: pathlib.Path,
     strategy: tf.distribute.Strategy,
     validation_options: ValidationOptions | None = None,
-    best_since: int = 0,
     callbacks: Sequence[keras.callbacks.Callback] = (),
-) -> BestCheckpoints:
+) -> EarlyStopping:
     """Trains until update `steps`, from the run's last checkpoint.
 
     Args:
@@ -142,14 +138,13 @@ def fit(
         update_options: Options of an update.
         run_dir: Folder of the run.
         strategy: The distribution strategy.
-        validation_options: Options of best checkpoints and early stopping, or
-            `None` for the defaults.
-        best_since: Int, update up to which scores are ignored.
+        validation_options: Options of early stopping, or `None` for the
+            defaults.
         callbacks: Further callbacks of `model.fit`. Values that they add to
             the logs of an epoch are in `history.csv`, too.
 
     Returns:
-        The `BestCheckpoints` of the run; its `state` is the `TrainingState`.
+        The `EarlyStopping` of the run; its `state` is the `TrainingState`.
 
     Raises:
         UserError: If the training diverged.
@@ -162,18 +157,10 @@ def fit(
         keep = update_options.average if multi_worker.is_chief() else 1
         state = TrainingState(training_model, run_dir, keep)
         start = state.restore(strategy)
-        best = BestCheckpoints(state, run_dir, validation_options, best_since)
+        best = EarlyStopping(state, validation_options)
         if start >= steps or best.out_of_patience:
             return best
-        largest = find_largest_batch(
-            training_model.transformer,
-            plan,
-            start,
-            strategy.num_replicas_in_sync,
-            limit,
-            update_options.precision,
-        )
-        check_memory(training_model, plan, strategy, largest, limit)
+        check_memory(training_model, plan, strategy, start, limit)
         first_epoch = -(-start // steps_per_epoch)
         training_model.fit(
             make_dataset(plan, strategy, start, None, limit),
@@ -211,6 +198,6 @@ def explain_out_of_memory() -> Iterator[None]:
             raise
         raise UserError(
             "the device has too little memory; take a lower "
-            "--max-tokens-per-replica, which leaves the updates as they are. "
-            f"Received: {first_line(error)}"
+            "--max-tokens-per-replica, which leaves the updates as they are, or a "
+            f"smaller model. Received: {first_line(error)}"
         ) from None

@@ -18,21 +18,23 @@ import json
 import pathlib
 import re
 import shlex
-import signal
 import statistics
 import subprocess
 import sys
+from collections.abc import Collection
 
 from command_line.errors import UserError, exit_on_user_error
+from command_line.markdown import format_table
 from command_line.options import option, parse_known_options
 from command_line.text_files import write_atomically
-from train.loop.signal_handling import SIGNALS, handled_by
+from train.loop.signal_handling import ended_with_this_one, exit_now, handled_by
 from train.options import BOTH_DIRECTIONS, parse_options as parse_training_options
 from train.run.run_folder import read_history
 
 # The 97.5th percentile of Student's t for 1, 2, … degrees of freedom.
 STUDENT_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 COMMAND_FILE = "grid_command.json"
+HEAD = ["variant", "seeds", "BLEU", "gain", "chrF", "perplexity", "updates"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -145,32 +147,15 @@ def is_done(run: Run) -> bool:
 
 
 def train(run: Run) -> bool:
-    """Trains in a process of its own; returns whether that succeeded.
-
-    A signal ends the grid, too.
-    """
+    """Trains in a process of its own; returns whether that succeeded."""
     run.run_dir.mkdir(parents=True, exist_ok=True)
     text = json.dumps(run.command, ensure_ascii=False)
     write_atomically(run.run_dir / COMMAND_FILE, text.encode())
-    command = [sys.executable, "-m", "train", *run.command]
-    # In another process group the terminal does not send Ctrl-C to it, too,
-    # nor a signal when it closes (which `nohup` ignores).
-    process = subprocess.Popen(command, process_group=0)
-    numbers = [*SIGNALS]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    received = []
-
-    def pass_on(number, frame):
-        received.append(number if number in SIGNALS else signal.SIGTERM)
-        process.send_signal(received[-1])
-
-    with handled_by(pass_on, numbers):
+    process = subprocess.Popen([sys.executable, "-m", "train", *run.command])
+    with ended_with_this_one(process):
         code = process.wait()
     if code < 0 or code > 2:
         raise SystemExit(code)
-    if received:  # The training ended before it noticed.
-        raise SystemExit(128 + received[-1])
     return code == 0
 
 
@@ -181,44 +166,38 @@ def make_report(runs: list[Run]) -> str:
     beyond ten seeds with the quantile of ten. The gain is the mean difference
     to the first variant, over their common seeds.
     """
-    scores = {}
+    scores, signatures = {}, set()
     for run in runs:
         path = run.run_dir / "model.json"
         if path.exists():
             found = json.loads(path.read_text(encoding="utf-8"))["validation"]
             found["steps"] = int(read_history(run.run_dir)[-1]["step"])
             scores.setdefault(run.variant, {})[run.seed] = found
-    lines = [
-        "| variant | seeds | BLEU | gain | chrF | perplexity | updates |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    first = scores.get(runs[0].variant, {})
+            signatures |= {found["signature"]} if "signature" in found else set()
+    first = bleu_by_seed(scores.get(runs[0].variant, {}))
+    rows = []
     for variant, by_seed in scores.items():
-        common = [seed for seed in by_seed if seed in first]
-        gains = [
-            by_seed[seed]["bleu"] - first[seed]["bleu"]
-            for seed in common
-            if "bleu" in by_seed[seed] and "bleu" in first[seed]
-        ]
-        cells = [
-            variant,
-            f"{len(by_seed)}",
-            describe([found.get("bleu") for found in by_seed.values()]),
-            describe(gains, "+.2f") if by_seed is not first else "",
-            describe([found.get("chrf") for found in by_seed.values()]),
-            describe([found["perplexity"] for found in by_seed.values()]),
-            describe([found["steps"] for found in by_seed.values()], ",.0f"),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    signatures = {
-        found.get("signature")
-        for by_seed in scores.values()
-        for found in by_seed.values()
-    } - {None}
+        bleu = bleu_by_seed(by_seed)
+        gains = [bleu[seed] - first[seed] for seed in bleu if seed in first]
+        rows.append(
+            [
+                variant,
+                len(by_seed),
+                describe(bleu.values()),
+                describe(gains, "+.2f") if variant != runs[0].variant else "",
+                describe([x["chrf"] for x in by_seed.values() if "chrf" in x]),
+                describe([x["perplexity"] for x in by_seed.values()]),
+                describe([x["steps"] for x in by_seed.values()], ",.0f"),
+            ]
+        )
+    table = f"{format_table(HEAD, rows)}\n"
     if signatures:
-        found = ", ".join(sorted(signatures))
-        lines += ["", f"BLEU of the validation set: {found}."]
-    return "\n".join(lines) + "\n"
+        table += f"\nBLEU of the validation set: {', '.join(sorted(signatures))}.\n"
+    return table
+
+
+def bleu_by_seed(scores: dict[int, dict]) -> dict[int, float]:
+    return {seed: found["bleu"] for seed, found in scores.items() if "bleu" in found}
 
 
 def write_report(runs: list[Run], folder: pathlib.Path) -> str:
@@ -228,9 +207,8 @@ def write_report(runs: list[Run], folder: pathlib.Path) -> str:
     return report
 
 
-def describe(values: list[float | None], form: str = ".2f") -> str:
+def describe(values: Collection[float], form: str = ".2f") -> str:
     """Returns a mean with its interval, or "" if there are no values."""
-    values = [value for value in values if value is not None]
     if not values:
         return ""
     text = format(statistics.mean(values), form)
@@ -265,7 +243,7 @@ def run_grid(options: GridOptions, rest: list[str]) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    with exit_on_user_error():
+    with handled_by(exit_now), exit_on_user_error():
         run_grid(*parse_options(argv))
 
 

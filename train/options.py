@@ -9,7 +9,6 @@ of the preset.
 
 import argparse
 import dataclasses
-import json
 import pathlib
 
 from command_line.errors import UserError
@@ -24,10 +23,9 @@ from command_line.options import (
     values_of,
 )
 from keras_transformer import PRESETS
-from train.data.pair_filters import PairFilters
 from train.data.vocabulary import VocabularyOptions
 from train.loop.update_options import UpdateOptions
-from train.run.best_checkpoints import ValidationOptions
+from train.run.early_stopping import ValidationOptions
 from train.run.run_description import RunDescription
 
 EXAMPLES = """
@@ -242,9 +240,6 @@ HYPERPARAMETER_HELP = {
     "attention_dropout": "share of the attention weights dropped in training",
     "feed_forward_dropout": "share of the inner features of the feed-forward "
     "network dropped in training",
-    "word_dropout": "share of the tokens, of sources and targets, whose "
-    "embeddings are zeros in training",
-    "layer_dropout": "probability that training skips a layer",
     "positions": "position vectors, sine or learned",
     "norm": "layer normalization after or before a sub-layer, post or pre",
     "decoder_layers": "layers of the decoder, if not as many as the encoder's",
@@ -286,7 +281,6 @@ class Options:
     """All options of the command."""
 
     corpus: CorpusOptions = part("corpus")
-    filters: PairFilters = part("filters")
     vocabulary: VocabularyOptions = part("vocabulary")
     run: RunOptions = part("run")
     training: UpdateOptions = part("training")
@@ -342,19 +336,20 @@ def parse_options(
     path = given.run.from_arguments
     if path is None:
         return given
-    parser.set_defaults(**read_defaults(path, values_of(given)))
+    recorded = RunDescription.load(path).arguments
+    parser.set_defaults(**choose_defaults(recorded, values_of(given)))
     return read_options(parser.parse_args(argv), Options)
 
 
-def read_defaults(path: pathlib.Path, given: dict) -> dict:
-    """Reads the defaults that --from-arguments gives for the other options."""
-    defaults = {**read_description(path).arguments}
+def choose_defaults(recorded: dict, given: dict) -> dict:
+    """Returns the recorded options that the given ones leave in place."""
+    defaults = {**recorded}
     defaults.pop("source_vocabulary_size", None)  # That of --init-from.
     unknown = defaults.keys() - given.keys()
     if unknown:
         raise UserError(
             "--from-arguments must name options of this command. Received: "
-            f"{path} with {', '.join(sorted(unknown))}"
+            f"{', '.join(sorted(unknown))}"
         )
     for name, others in SUPERSEDED_OPTIONS.items():
         if given[name]:
@@ -363,14 +358,3 @@ def read_defaults(path: pathlib.Path, given: dict) -> dict:
     if given["dataset"] and not defaults.get("mixture"):
         defaults.pop("drop_invalid", None)  # It is of text files.
     return defaults
-
-
-def read_description(path: pathlib.Path) -> RunDescription:
-    """Reads the `arguments.json` that --from-arguments names."""
-    try:
-        return RunDescription.from_json(json.loads(path.read_text(encoding="utf-8")))
-    # Errors of other JSON files.
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise UserError(
-            f"--from-arguments must be the arguments.json of a run. Received: {path}"
-        ) from None

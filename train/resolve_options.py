@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Iterable
 
 from command_line.errors import UserError
 from command_line.options import flag, replace_values, values_of
@@ -12,9 +13,28 @@ from train.data.vocabulary import check_placeholders, check_vocabulary, count_pi
 from train.loop import multi_worker
 from train.loop.update_options import ALIGNMENT_WEIGHT, BATCH_TOKENS, INVERSE_SQRT
 from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, PARSING, Options
-from train.run.best_checkpoints import BEAM_SIZE, ValidationOptions
+from train.run.early_stopping import BEAM_SIZE, ValidationOptions
 from train.run.fine_tuning import FinishedRun
 
+# Options of which one must come with another one.
+NEEDED = {
+    "drop_invalid": ("train_source", "mixture"),
+    "source_language": ("dataset", "mixture"),
+    "train_split": ("dataset",),
+    "validation_split": ("dataset",),
+    "alignment_weight": ("alignments",),
+}
+EXCLUDED = {
+    "dataset": options.FILES,
+    "train_split": ("mixture",),  # A source of it names its own.
+    # The words of a pair must be those of the file.
+    "alignments": ("dataset", "mixture", "drop_invalid", "placeholders"),
+}
+NOT_OF_TREES = (
+    *("dataset", *options.FILES, "mixture", *options.TFDS_OPTIONS),
+    *("drop_invalid", "placeholders", *options.LINK_OPTIONS),
+    *("validate_bleu", "validation_beam_size", "bleu_tokenize"),
+)
 # A warm-up takes at most this share of the updates.
 WARMUP_SHARE = 0.25
 
@@ -83,14 +103,13 @@ def resolve(
         asked = given.corpus
         start.check_shape(preset, asked.vocabulary_size, asked.max_length)
     parsing = given.corpus.task == PARSING
-    default_preset = options.PARSING_PRESET if parsing else options.PRESET
     validation = resolve_validation(given.validation, given.training.validate_every)
     given = dataclasses.replace(given, validation=validation)
     is_set = given.corpus.dataset and not given.corpus.mixture
     filled = {
         **default_sizes(given, start, tokenizer),
         "train_split": "train" if is_set else None,
-        "preset": None if start else default_preset,
+        "preset": None if start else default_preset(given),
         "batch_tokens": BATCH_TOKENS,
         "schedule": INVERSE_SQRT,
         "alignment_weight": ALIGNMENT_WEIGHT if given.corpus.alignments else None,
@@ -125,9 +144,7 @@ def choose_preset(given: Options, start: FinishedRun | None) -> Preset:
     """Returns the preset, without the numbers that options replace."""
     if given.run.preset is None and start:
         return start.preset
-    parsing = given.corpus.task == PARSING
-    default = options.PARSING_PRESET if parsing else options.PRESET
-    return require_preset(given.run.preset or default)
+    return require_preset(given.run.preset or default_preset(given))
 
 
 def require_preset(name: str) -> Preset:
@@ -137,6 +154,11 @@ def require_preset(name: str) -> Preset:
     except ValueError as error:
         message = str(error).replace("`preset`", "--preset")
         raise UserError(message.replace("preset=", "--preset ")) from None
+
+
+def default_preset(given: Options) -> str:
+    parsing = given.corpus.task == PARSING
+    return options.PARSING_PRESET if parsing else options.PRESET
 
 
 def choose_recipe(given: Options, earlier: dict | None, obstacles: list[str]) -> str:
@@ -203,11 +225,10 @@ def resolve_validation(
     validation: ValidationOptions, validate_every: int
 ) -> ValidationOptions:
     """Fills in defaults of the options of validation."""
-    watches = validation.keep_best or validation.patience
     beam_size, best_by = validation.validation_beam_size, validation.best_by
     needed = None
-    if best_by and not watches:
-        needed = "--keep-best N or --patience N"
+    if best_by and not validation.patience:
+        needed = "--patience N"
     elif best_by in ("bleu", "chrf") and not validation.validate_bleu:
         needed = "--validate-bleu N"
     elif best_by in ("bleu", "chrf") and validation.validate_bleu % validate_every:
@@ -217,7 +238,7 @@ def resolve_validation(
         bleu = validation.validate_bleu
         received = f"--validate-bleu {bleu}" if bleu else f"--best-by {best_by} alone"
         raise UserError(f"--best-by {best_by} needs {needed}. Received: {received}")
-    if watches:
+    if validation.patience:
         best_by = best_by or "loss"
     if validation.validate_bleu:
         beam_size = beam_size or BEAM_SIZE
@@ -265,80 +286,39 @@ def check_corpus(given: Options) -> None:
     """Refuses a corpus that is given twice or incompletely."""
     corpus, asked = given.corpus, values_of(given)
 
-    def flags(names: tuple[str, ...]) -> list[str]:
+    def flags(names: Iterable[str]) -> list[str]:
         return [flag(name) for name in names if asked[name]]
 
-    def refuse(wanted: str, received: str) -> None:
-        raise UserError(f"{wanted}. Received: {received}")
-
-    trees, files = flags(options.TREES), flags(options.FILES)
-    of_sets = flags(options.TFDS_OPTIONS)
+    trees = flags(options.TREES)
     if corpus.task == PARSING:
-        corpora = ("dataset", *options.FILES, "mixture", *options.TFDS_OPTIONS)
-        texts = ("drop_invalid", "placeholders", *options.LINK_OPTIONS)
-        bleu = ("validate_bleu", "validation_beam_size", "bleu_tokenize")
         wanted = [flag(name) for name in options.TREES]
-        found = [*trees, *flags((*corpora, *texts, *given.filters.in_use(), *bleu))]
+        found = [*trees, *flags(NOT_OF_TREES)]
         if found != wanted:
-            refuse(
+            raise UserError(
                 f"--task {PARSING} must come with {' and '.join(wanted)}, and "
-                "without other corpora and options of text or BLEU",
-                ", ".join(found) or "none of them",
+                "without other corpora and options of text or BLEU. "
+                f"Received: {', '.join(found) or 'none of them'}"
             )
         return
     if trees:
-        refuse(f"{trees[0]} needs --task {PARSING}", f"{trees[0]} alone")
+        raise UserError(f"{trees[0]} needs --task {PARSING}. Received: it alone")
+    files = flags(options.FILES)
     wanted = [flag(n) for n in options.FILES[2 if corpus.mixture else 0 :]]
     if corpus.dataset is None and files != wanted:
         needed = ", ".join(wanted) + (" with --mixture" if corpus.mixture else "")
-        refuse(
-            f"the corpus must be --dataset NAME, or all of {needed}",
-            ", ".join(files) or "neither",
-        )
-    if corpus.dataset and files:
-        refuse(
-            "the corpus must be --dataset or files, not both",
-            f"--dataset {corpus.dataset} and {', '.join(files)}",
-        )
-    check_alignments(given)
-    if corpus.drop_invalid and corpus.dataset and not corpus.mixture:
-        refuse(
-            "--drop-invalid must come with text files",
-            f"--drop-invalid and --dataset {corpus.dataset}",
-        )
-    if of_sets and not corpus.dataset and not corpus.mixture:
-        names = ", ".join(map(flag, options.TFDS_OPTIONS))
-        refuse(f"{names} are of --dataset", f"{', '.join(of_sets)} and files")
-    if corpus.train_split and corpus.mixture:
-        refuse(
-            'a source of --mixture must name its own "split"',
-            f"--train-split {corpus.train_split}",
-        )
-    if corpus.validation_split and not corpus.dataset:
-        refuse(
-            "--validation-split must come with --dataset",
-            f"--validation-split {corpus.validation_split} and files",
-        )
-
-
-def check_alignments(given: Options) -> None:
-    """Refuses `--alignments` where the words of a pair are not the file's."""
-    corpus = given.corpus
-    excluded = {
-        "--dataset": corpus.dataset,
-        "--mixture": corpus.mixture,
-        "--drop-invalid": corpus.drop_invalid,
-        "--placeholders": corpus.placeholders,
-    }
-    found = [name for name, there in excluded.items() if there]
-    if corpus.alignments and found:
         raise UserError(
-            "--alignments must come with text files, whose words stay as they "
-            f"are. Received: {found[0]}"
+            f"the corpus must be --dataset NAME, or all of {needed}. "
+            f"Received: {', '.join(files) or 'neither'}"
         )
-    weight = given.training.alignment_weight
-    if weight and not corpus.alignments:
-        raise UserError(
-            "--alignment-weight needs --alignments. "
-            f"Received: --alignment-weight {weight} alone"
-        )
+    for name, others in NEEDED.items():
+        if asked[name] and not flags(others):
+            raise UserError(
+                f"{flag(name)} needs {' or '.join(map(flag, others))}. "
+                "Received: it alone"
+            )
+    for name, others in EXCLUDED.items():
+        if asked[name] and (found := flags(others)):
+            raise UserError(
+                f"{flag(name)} must come without {', '.join(map(flag, others))}. "
+                f"Received: {', '.join(found)}"
+            )

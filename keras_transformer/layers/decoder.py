@@ -134,7 +134,7 @@ class DecoderLayer(BaseLayer):
                 y, memory, memory_mask, memory_cache, return_attention_scores, training
             )
             x = self.memory_attention_residual(x, y, training=training)
-        x = self.apply_feed_forward(x, target, training)
+        x = self.apply_feed_forward(x, training)
         result = LayerOutput(x, (self_scores, memory_scores), self_cache)
         return result.select(return_attention_scores, cache is not None)
 

@@ -31,8 +31,6 @@ class EncoderLayer(BaseLayer):
         attention_dropout: Float in [0, 1), of attention weights (0).
         feed_forward_dropout: Float in [0, 1), of the inner features of the
             feed-forward network (0).
-        layer_dropout: Float in [0, 1), the probability that training skips the
-            layer (0).
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
@@ -76,7 +74,7 @@ class EncoderLayer(BaseLayer):
             training=training,
         )
         x = self.attention_residual(inputs, y, training=training)
-        x = self.apply_feed_forward(x, inputs, training)
+        x = self.apply_feed_forward(x, training)
         return LayerOutput(x, scores).select(return_attention_scores, False)
 
 

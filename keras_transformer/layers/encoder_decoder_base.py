@@ -1,7 +1,6 @@
 """Base class of encoder and decoder layers and stacks (Section 3.1)."""
 
 import keras
-from keras import ops
 
 from keras_transformer.argument_checks import (
     check_choice,
@@ -18,7 +17,7 @@ from keras_transformer.layers.residual import EPSILON, NORM_ORDERS, Residual
 HYPERPARAMETERS = (
     *("num_heads", "intermediate_dim", "key_dim", "value_dim", "dropout"),
     *("norm", "use_bias", "activation", "norm_epsilon"),
-    *("attention_dropout", "feed_forward_dropout", "layer_dropout"),
+    *("attention_dropout", "feed_forward_dropout"),
 )
 DROPOUTS = tuple(n for n in HYPERPARAMETERS if n.endswith("dropout"))
 
@@ -43,14 +42,12 @@ class BaseLayer(CompositeLayer):
         norm_epsilon=EPSILON,
         attention_dropout=0.0,
         feed_forward_dropout=0.0,
-        layer_dropout=0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.dropout = dropout
         self.attention_dropout = attention_dropout
         self.feed_forward_dropout = feed_forward_dropout
-        self.layer_dropout = layer_dropout
         for name in DROPOUTS:
             check_fraction(name, getattr(self, name))
         check_choice("norm", norm, NORM_ORDERS)
@@ -95,7 +92,7 @@ class BaseLayer(CompositeLayer):
         return residual
 
     def build_feed_forward(self, shape):
-        """Builds the last sub-layer, and the dropout of the whole layer."""
+        """Builds the last sub-layer."""
         self.feed_forward = self.make_sublayer(
             FeedForward,
             self.intermediate_dim,
@@ -105,22 +102,11 @@ class BaseLayer(CompositeLayer):
         )
         self.feed_forward.build(shape)
         self.feed_forward_residual = self.make_residual("feed_forward_residual", shape)
-        self.skip = self.make_sublayer(
-            keras.layers.Dropout, self.layer_dropout, name="skip"
-        )
 
-    def apply_feed_forward(self, x, inputs, training):
-        """Computes the last sub-layer; returns `inputs` if the layer is skipped.
-
-        One draw decides for the whole batch. Outside training no layer is
-        skipped, and nothing is scaled (Fan et al., 2019).
-        """
+    def apply_feed_forward(self, x, training):
+        """Computes the last sub-layer."""
         y = self.feed_forward(self.feed_forward_residual.prepare(x))
-        x = self.feed_forward_residual(x, y, training=training)
-        if not self.layer_dropout:
-            return x
-        kept = self.skip(ops.ones((1,)), training=training)
-        return ops.where(kept > 0, x, inputs)
+        return self.feed_forward_residual(x, y, training=training)
 
     def get_config(self):
         return {

@@ -93,6 +93,8 @@ export --run-dir=$REAL_RUN --export-dir=$EXPORT --format=ctranslate2 --version=2
 export $RUN --signatures score any -> invalid choice: 'any'
 export --run-dir=$REAL_RUN --export-dir=$TMP/new --align-layer=2
  -> `align_layer` must be between -2 and 1
+export --run-dir=$REAL_RUN --export-dir=$TMP/new --align-head=2
+ -> `align_head` must be between 0 and 1
 export $RUN --version=-1 -> argument --version: invalid natural value
 export $RUN --model-name=é -> --model-name must be of letter
 export $RUN --samples=s3://b/x -> a path on this machine

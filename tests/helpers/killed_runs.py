@@ -7,7 +7,7 @@ two of each kind: that in `whole-KIND` is not killed, that in `killed-KIND` is:
 
     plain             six times just before a file is renamed, and up to twice
                       at random moments
-    decay, patience   six times each in `PLACES`: twice within a round, after
+    bleu, patience    six times each in `PLACES`: twice within a round, after
                       its last update, and four times after the last round
 """
 
@@ -30,9 +30,9 @@ from train.monitoring.validation_bleu import ValidationBleu
 
 KINDS = {
     "plain": [],
-    "decay": ["--weight-decay=0.01", "--validate-bleu=1"],
+    "bleu": ["--validate-bleu=1"],
     "patience": [
-        *("--patience=2", "--keep-best=1", "--best-by=bleu"),
+        *("--patience=2", "--best-by=bleu"),
         *("--validate-bleu=1", "--validation-beam-size=1"),
     ],
 }

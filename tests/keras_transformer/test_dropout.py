@@ -6,10 +6,9 @@ import pytest
 from keras import ops
 
 from keras_transformer import FeedForward, Transformer
-from keras_transformer.layers.encoder import Encoder
 from keras_transformer.presets import PRESETS
 
-RATES = ("attention_dropout", "feed_forward_dropout", "word_dropout", "layer_dropout")
+RATES = ("attention_dropout", "feed_forward_dropout")
 IDS = np.array([[7, 5, 9, 1], [8, 6, 1, 0]])
 INPUTS = {"source_ids": IDS, "target_ids": IDS}
 
@@ -52,30 +51,3 @@ def test_inner_features_are_dropped_at_the_rate_and_scaled():
     # The deviation of a count of 5,000 draws is 32.
     np.testing.assert_allclose(counts, 3_500, atol=200)
     assert counts.std() == pytest.approx(32, abs=12)
-
-
-def test_whole_words_are_dropped_and_the_others_scaled():
-    model = make_model(word_dropout=0.25)
-    embeddings = np.array(model.embedding(np.full((40, 50), 5)))
-
-    for layer in (model.source_word_dropout, model.target_word_dropout):
-        found = np.array(layer(embeddings, training=True))
-
-        kept = found.any(axis=2)
-        np.testing.assert_allclose(found[kept], embeddings[kept] / 0.75, rtol=1e-6)
-        assert kept.mean() == pytest.approx(0.75, abs=0.05)
-
-
-def test_skips_layers_at_the_rate():
-    keras.utils.set_random_seed(3)
-    encoder = Encoder(1, 2, 8, dropout=0.0, layer_dropout=0.4)
-    inputs = ops.ones((1, 3, 4)) * np.arange(4)
-    whole = np.array(encoder(inputs))
-
-    found = [np.array(encoder(inputs, training=True)) for _ in range(300)]
-
-    skipped = [np.array_equal(x, inputs) for x in found]
-    assert np.mean(skipped) == pytest.approx(0.4, abs=0.1)
-    for outputs, is_skipped in zip(found, skipped, strict=True):
-        if not is_skipped:
-            np.testing.assert_allclose(outputs, whole, atol=1e-6)

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 import train.__main__ as train_command
-from tests.helpers.small_runs import TINY_OPTIONS, assert_same_run, refused
+from tests.helpers.small_runs import TINY_OPTIONS, assert_same_run
 from train.data.corpus import FilePairs, Mixture, Pairs
 from train.data.derived_corpora import Reversed, in_both_directions
 
@@ -63,11 +63,6 @@ def test_it_is_a_run_in_both_directions_and_one_that_starts_from_it(
     before = path.stat().st_mtime_ns
     train_command.main([*command, "--both-directions"])
     assert path.stat().st_mtime_ns == before
-    # It must be of the same options, also before the second part begins.
-    (tmp_path / "run" / "arguments.json").unlink()
-    line = refused(capsys, [*command, "--both-directions", "--seed=9"])
-    assert "both-directions holds a run of other arguments" in line
-    assert "seed: 0 there, 9 here" in line
 
 
 def test_the_warm_up_of_the_first_part_fits_into_its_updates(

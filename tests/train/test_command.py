@@ -22,9 +22,8 @@ from train import average, data_preparation
 from train.data.batches import make_dataset
 from train.data.corpus import demo_pairs
 from train.data_preparation import describe_run, load_corpus, resolve_tokenizer
-from train.options import NOT_COMPARED, parse_options, read_defaults
+from train.options import NOT_COMPARED, choose_defaults, parse_options
 from train.resolve_options import resolve
-from train.run.best_checkpoints import best_steps
 from train.run.fine_tuning import load_finished
 from train.run.run_description import RunDescription, describe
 from train.run.run_folder import read_history
@@ -56,23 +55,10 @@ def test_a_run_folder_holds_all_that_the_run_was(finished):
     assert description["packages"]["keras"] == keras.__version__
     assert description["row_multiple"] == 8
     assert [row["step"] for row in read_history(finished)] == ["2", "3"]
-    assert (finished / "logs" / "attention").is_dir()
     model = keras.saving.load_model(finished / "model.keras")
     proto = (finished / "tokenizer.model").read_bytes()
     assert model.vocabulary_size == SubwordTokenizer(proto).vocabulary_size
     assert model.sequence_length == 90
-
-
-def test_the_same_command_goes_on_where_the_run_was(finished, corpus, capsys):
-    before = (finished / "history.csv").read_bytes()
-
-    train_command.main(["--run-dir", str(finished), *corpus, *TINY_OPTIONS])
-
-    output = capsys.readouterr().out
-    assert "continuing after update 3" in output
-    assert "61 pairs read, 60 kept, 1 empty and 0 too long" in output
-    assert f"python -m export --run-dir {finished}" in output
-    assert (finished / "history.csv").read_bytes() == before
 
 
 def test_a_run_that_goes_on_ends_as_one_that_was_longer(copy, corpus, tmp_path, capsys):
@@ -118,35 +104,6 @@ def test_a_run_keeps_the_rows_that_it_began_with(copy, corpus, monkeypatch):
     assert {rows % 24 for rows, *_ in shapes} == {0}
 
 
-def test_a_new_weight_of_a_mixture_encodes_nothing(
-    corpus, tmp_path, capsys, monkeypatch
-):
-    _, source, _, target, *validation = corpus
-    path = tmp_path / "mixture.json"
-
-    def train(weight):
-        part = {"source": source, "target": target}
-        path.write_text(json.dumps([part, {**part, "weight": weight}]))
-        options = ["--mixture", str(path), *validation, *TINY_OPTIONS, "--steps=1"]
-        options += ["--cache-dir", str(tmp_path / "cache")]
-        run_dir = tmp_path / str(weight)
-        train_command.main(["--run-dir", str(run_dir), *options])
-
-    train(0.5)
-    first = capsys.readouterr().out
-    monkeypatch.delattr(train_command, "make_training_model")
-    # The run ends after all text is encoded.
-    with pytest.raises(NameError, match="make_training_model"):
-        train(2.5)
-    second = capsys.readouterr().out
-
-    assert "122 pairs read, 120 kept, 2 empty" in first
-    assert "learning a vocabulary" in first
-    # The same text twice is encoded once; the other is the validation set.
-    assert first.count("encoding ") == 2
-    assert second == ""
-
-
 def find(run_dir, options):
     """Returns the earlier description of a run with these options."""
     given = parse_options([str(option) for option in options])
@@ -180,98 +137,43 @@ def resume(run_dir, options):
     return describe_run(resolved, preset, pairs, None)[0]
 
 
-def test_what_moves_no_update_may_change(copy, corpus, capsys):
+def test_what_moves_no_update_may_change(copy, corpus):
     options = [*corpus, *TINY_OPTIONS]
     changes = (
-        "--validate-bleu=1 --validation-beam-size=2 --keep-best=2 --patience=3 "
+        "--validate-bleu=1 --validation-beam-size=2 --patience=3 "
         "--best-by=chrf --average=9 --steps-per-epoch=7 --bleu-tokenize=char"
     )
 
     description = resume(copy, [*options, *changes.split()])
 
     assert description.steps_per_epoch == 7
-    assert description.best_since == 0
-    assert "note:" not in capsys.readouterr().out
-    # Scores that are no longer of the same kind do not count.
-    description = resume(copy, [*options, *changes.split(), "--best-by=bleu"])
-    assert description.best_since == 3
-    note = "BLEU counts tokens of char, no longer of 13a; best and patience"
-    assert f"note: {note} count after update 3" in capsys.readouterr().out
 
 
-def test_another_validation_set_counts_from_there(copy, corpus, tmp_path, capsys):
-    other = list(corpus)
-    other[5] = tmp_path / "other"
-    other[5].write_text("y\n" * 10)
-    options = ["--run-dir", str(copy), *map(str, other), *TINY_OPTIONS]
-
-    options += ["--steps=4", "--keep-best=1"]
-    train_command.main(options)
-
-    note = "note: the validation set is another one; best and patience count "
-    assert f"{note}after update 3" in capsys.readouterr().out
-    assert best_steps(copy) == [4]
-    description = resume(copy, options[2:])
-    assert description.best_since == 3
-    assert "note:" not in capsys.readouterr().out
-
-
-def test_other_packages_and_other_rounds_are_told(finished, corpus, tmp_path, capsys):
-    description = json.loads((finished / "arguments.json").read_text())
-    description["packages"]["numpy"] = "1.0"
-    (tmp_path / "arguments.json").write_text(json.dumps(description))
+def test_a_resumed_run_keeps_the_length_of_its_epochs(copy, corpus):
     options = [o for o in TINY_OPTIONS if not o.startswith("--steps-per-epoch")]
 
-    description = resume(tmp_path, [*corpus, *options, "--steps=40000"])
+    description = resume(copy, [*corpus, *options, "--steps=40000"])
 
-    assert description.packages["numpy"] == "1.0"
     assert description.steps_per_epoch == 2
-    said = capsys.readouterr().out
-    assert f"note: the run began with numpy 1.0 ({np.__version__} now)" in said
-    assert (
-        "note: an epoch stays at 2 updates. A new run of 40,000 updates would "
-        "use 1,000" in said
-    )
 
 
-DAMAGES = {
-    "cut": lambda text: text[: len(text) // 2],
-    "no preset": lambda text: text.replace('"preset": {', '"x": {'),
-    "no rounds": lambda text: text.replace('"steps_per_epoch"', '"x"'),
-    "a list of corpora": lambda text: text.replace(
-        '"corpus": {', '"corpus": [], "x": {'
-    ),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("entry", ["preset", "steps_per_epoch"])
 def test_damaged_arguments_are_refused_in_one_line(
-    finished, corpus, tmp_path, capsys, damage
+    finished, corpus, tmp_path, capsys, entry
 ):
-    shutil.copy(finished / "tokenizer.model", tmp_path)
-    shutil.copy(finished / "model.keras", tmp_path)
     path = tmp_path / "arguments.json"
-    text = (finished / "arguments.json").read_text()
-    path.write_text(DAMAGES[damage](text))
-    new = ["--run-dir", tmp_path / "new", *corpus]
-    commands = {
-        "resumes": ["--run-dir", tmp_path, *corpus, *TINY_OPTIONS],
-        "starts from": [*new, "--init-from", tmp_path],
-        "repeats": [*new, *TINY_OPTIONS, "--from-arguments", path],
-    }
-    if damage in ("no rounds", "a list of corpora"):  # Not needed there.
-        del commands["starts from"]
-    if damage in ("no preset", "no rounds"):
-        del commands["repeats"]
+    description = json.loads((finished / "arguments.json").read_text())
+    del description[entry]
+    path.write_text(json.dumps(description))
+    message = f"{path} must be whole. Received: "
 
-    for options in commands.values():
-        line = refusal(capsys, options)
-        assert str(path) in line
-    if "starts from" in commands:
-        options = ["--last=1", f"--output={tmp_path / 'x.keras'}"]
-        options += ["--run-dir", tmp_path]
-        line = refused_by(capsys, average.main, options)
-        assert f"{path} must be whole. Received: " in line
+    assert message in refusal(capsys, ["--run-dir", tmp_path, *corpus, *TINY_OPTIONS])
+    path.write_text(json.dumps(description)[:100])
+    new = ["--run-dir", tmp_path / "new", *corpus]
+    assert message in refusal(capsys, [*new, "--init-from", tmp_path])
+    assert message in refusal(capsys, [*new, "--from-arguments", path])
+    command = ["--last=1", f"--output={tmp_path / 'x.keras'}", "--run-dir", tmp_path]
+    assert message in refused_by(capsys, average.main, command)
 
 
 def test_other_arguments_are_refused_by_name(finished, corpus, capsys):
@@ -305,15 +207,20 @@ def test_the_same_text_may_lie_elsewhere_and_come_in_other_portions(
     assert found.steps_per_epoch == 2
 
 
-def test_changed_text_is_refused(finished, corpus, tmp_path, capsys):
-    copies = list(corpus)
-    copies[3] = tmp_path / "target"
-    copies[3].write_text("y\n" * 61)
+@pytest.mark.parametrize(
+    ("index", "lines", "changed"), [(3, 61, "train: "), (7, 10, "validation: ")]
+)
+def test_changed_text_is_refused(
+    finished, corpus, tmp_path, capsys, index, lines, changed
+):
+    texts = list(corpus)
+    texts[index] = tmp_path / "target"
+    texts[index].write_text("y\n" * lines)
 
-    line = refusal(capsys, ["--run-dir", finished, *copies, *TINY_OPTIONS])
+    line = refusal(capsys, ["--run-dir", finished, *texts, *TINY_OPTIONS])
 
-    assert "train: " in line
-    assert "validation: " not in line
+    assert changed in line
+    assert line.count(" there, ") == 1
 
 
 def test_the_demo_writes_its_test_sets(tmp_path, capsys):
@@ -330,7 +237,7 @@ def test_the_demo_writes_its_test_sets(tmp_path, capsys):
 BEFORE = {  # Options that are refused before the text is encoded.
     "--train-source=nowhere": "no such file: nowhere",
     "--preset=bse": "Received: --preset 'bse'. The nearest is 'base'",
-    "--dataset=demo": "--dataset or files, not both",
+    "--dataset=demo": "--dataset must come without --train-source",
     "--devices=GPU:9": "--devices must be among",
     "--dropout=1.5": "`dropout` must be a number in [0, 1)",
     "--num-heads=0": "`num_heads` must be a positive int",
@@ -342,8 +249,6 @@ BEFORE = {  # Options that are refused before the text is encoded.
     "Received: --best-by bleu",
     "--init-from=nowhere": "--init-from must be the folder of a run",
     "--from-arguments=nowhere": "No such file or directory: nowhere",
-    f"--from-arguments={__file__}": "must be the arguments.json of a run. "
-    f"Received: {__file__}",
 }
 MISTAKES = {
     **BEFORE,
@@ -402,7 +307,7 @@ def test_quality_is_watched_and_ends_a_run_in_vain(
         "tensorflow.config.experimental.enable_op_determinism",
         lambda: asked.append(True),
     )
-    watch = "--validate-bleu 2 --validation-beam-size 2 --keep-best 1"
+    watch = "--validate-bleu 2 --validation-beam-size 2"
     # With a rate of nearly zero no round is better than the first.
     options = "--patience 1 --learning-rate-scale 1e-30 --steps 100"
     options += " --warmup-steps 1"
@@ -419,8 +324,6 @@ def test_quality_is_watched_and_ends_a_run_in_vain(
     assert rows[0]["bleu"] == ""
     assert 0 <= float(rows[1]["bleu"]) <= 100
     assert rows[0]["val_loss"] == rows[1]["val_loss"]
-    assert best_steps(tmp_path) == [2]
-    assert (tmp_path / "best" / "ckpt-2.index").exists()
     assert list((tmp_path / "logs" / "translations").iterdir())
     description = json.loads((tmp_path / "arguments.json").read_text())
     assert description["arguments"]["best_by"] == "loss"
@@ -449,8 +352,8 @@ def test_quality_is_watched_and_ends_a_run_in_vain(
 
 
 def test_arguments_of_a_run_repeat_it(finished, corpus, capsys):
-    path = finished / "arguments.json"
-    before = path.read_bytes()
+    path, history = finished / "arguments.json", finished / "history.csv"
+    before = path.read_bytes(), history.read_bytes()
 
     # The folder holds that very run: it would refuse any other.
     train_command.main(["--run-dir", str(finished), "--from-arguments", str(path)])
@@ -458,7 +361,9 @@ def test_arguments_of_a_run_repeat_it(finished, corpus, capsys):
     output = capsys.readouterr().out
     assert f"repeats {path} exactly" in output
     assert "continuing after update 3" in output
-    assert path.read_bytes() == before
+    assert "61 pairs read, 60 kept, 1 empty and 0 too long" in output
+    assert f"python -m export --run-dir {finished}" in output
+    assert (path.read_bytes(), history.read_bytes()) == before
 
 
 def test_options_win_over_the_arguments_of_a_run(finished, tmp_path):
@@ -502,16 +407,10 @@ def test_options_win_over_the_arguments_of_a_run(finished, tmp_path):
         ({"symbols": "s", "steps": 9}, ["--init-from=run"], {"steps": 9}),
     ],
 )
-def test_options_that_belong_to_replaced_ones_go_with_them(
-    recorded, options, kept, tmp_path
-):
-    path = tmp_path / "arguments.json"
-    path.write_text(json.dumps({"arguments": recorded}))
+def test_options_that_belong_to_replaced_ones_go_with_them(recorded, options, kept):
     given = values_of(parse_options(["--run-dir=x", *options]))
 
-    defaults = read_defaults(path, given)
-
-    assert defaults == kept
+    assert choose_defaults(recorded, given) == kept
 
 
 def test_what_differs_from_the_arguments_of_a_run_is_told(finished, tmp_path, capsys):
@@ -529,14 +428,9 @@ def test_what_differs_from_the_arguments_of_a_run_is_told(finished, tmp_path, ca
         f"repeats {other} but for vocabulary_size: 340 there, 9000 here; "
         f"keras: 3.0.0 there, {keras.__version__} here"
     )
-    # One written by hand has no more than arguments.
-    other.write_text(json.dumps({"arguments": description["arguments"]}))
-    with pytest.raises(SystemExit):
-        train_command.main([*map(str, options), "--vocabulary-size=9000"])
-    assert "num_layers: 6 there, 1 here" in capsys.readouterr().out
     description["arguments"]["bogus"] = 1
     other.write_text(json.dumps(description))
-    assert "with bogus" in refusal(capsys, options)
+    assert "options of this command. Received: bogus" in refusal(capsys, options)
 
 
 def test_a_run_starts_from_the_model_of_another(copy, corpus, tmp_path, capsys):
@@ -566,7 +460,7 @@ def test_a_run_starts_from_the_model_of_another(copy, corpus, tmp_path, capsys):
     assert description["init"]["tokenizer"] == hashlib.sha256(proto).hexdigest()
     given = parse_options(["--run-dir", "x", "--from-arguments", str(path)])
     _, preset = resolve(given, load_finished(given.run.init_from))
-    assert preset == RunDescription.from_json(description).preset
+    assert preset == RunDescription.load(path).preset
 
     new.embedding.embeddings.assign(2 * new.embedding.embeddings)
     new.save(copy / "model.keras")
@@ -586,7 +480,7 @@ def test_a_run_starts_from_the_model_of_another(copy, corpus, tmp_path, capsys):
 )
 def test_a_model_keeps_its_shape(finished, corpus, tmp_path, capsys, changes, message):
     options = ["--run-dir", tmp_path, "--init-from", finished, *corpus]
-    dropout = ["--dropout=0.2", "--word-dropout=0.1", "--layer-dropout=0.1"]
+    dropout = ["--dropout=0.2", "--attention-dropout=0.1"]
     line = refusal(capsys, [*options, *dropout, *changes])
 
     assert message in line

@@ -92,7 +92,8 @@ def test_repeats_a_run_from_text_files(corpus):
     path = pathlib.Path("arguments.json")
     arguments = {"train_source": "a.en", "train_target": "a.de", "seed": 3}
     arguments |= {"vocabulary_size": 400, "max_length": 90}
-    content = {"arguments": arguments, "preset": {}, "steps_per_epoch": 1}
+    content = {"arguments": arguments, "steps_per_epoch": 1, "packages": {}}
+    content["preset"] = {"description": ""}
     path.write_text(json.dumps(content))
 
     distill.main(command(f"--from-arguments={path}"))
@@ -142,9 +143,7 @@ def test_passes_the_references_of_the_lines_that_are_left(corpus):
         (["--train-target=x"], "left out, .*: --train-target=x"),
         (["--alignments=a.en"], "left out, .*: --alignments"),
         (["--drop-invalid"], "left out, .*: --drop-invalid"),
-        (["--train-source=a.en", "--dataset=demo"], "not both"),
         (["--train-source=a.en", "--preset=typo"], "--preset must be one of"),
-        (["--train-source=a.en", "--best-by=bleu"], "--best-by bleu needs"),
         (["--train-source=a.en", "--init-from=no"], "--init-from must be"),
         (["--train-source=a.en", "--validation-source=no"], "no such file: no"),
         (

@@ -2,12 +2,9 @@
 
 import json
 import os
-import pathlib
 import signal
 import subprocess
-import sys
 import threading
-import time
 
 import pytest
 
@@ -15,7 +12,6 @@ from command_line.errors import UserError
 from tests.helpers.error_capture import refusal
 from tests.helpers.small_runs import TINY_OPTIONS
 from train import grid
-from train.loop.signal_handling import handled_by
 from train.options import parse_options
 
 POPEN = subprocess.Popen
@@ -39,7 +35,7 @@ def command(corpus, tmp_path, monkeypatch):
     )
     trained = []
 
-    def run(command, process_group):
+    def run(command):
         assert command[1:3] == ["-m", "train"]
         options = parse_options(command[3:])
         trained.append(command[3:])
@@ -112,8 +108,8 @@ def test_intervals_are_students():
     # Of 1, 2, 3: 4.303 standard errors, each sqrt(1 / 3).
     assert grid.describe([1.0, 2.0, 3.0]) == "2.00 ± 2.48"
     assert grid.describe([1.0, 3.0], "+.1f") == "+2.0 ± 12.71"
-    assert grid.describe([2.0]) == grid.describe([2.0, None]) == "2.00"
-    assert grid.describe([None]) == ""
+    assert grid.describe([2.0]) == "2.00"
+    assert grid.describe([]) == ""
 
 
 @pytest.mark.parametrize(
@@ -140,74 +136,20 @@ def test_other_grids_are_refused(tmp_path, content, message):
     assert message in str(error.value)
 
 
-SAVES_AT_A_SIGNAL = """
-import pathlib, signal, sys, time
-def save(number, frame):
-    time.sleep(1)
-    pathlib.Path("saved").write_text(f"{number}")
-    raise SystemExit(128 + number)
-signal.signal(signal.SIGINT, save)
-signal.signal(signal.SIGTERM, save)
-pathlib.Path("ready").touch()
-time.sleep(20)
-"""
+def test_a_signal_ends_the_grid_and_its_training(command, monkeypatch):
+    started = []
 
+    def start(*_):
+        started.append(POPEN(["sleep", "60"]))
+        threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGTERM]).start()
+        return started[-1]
 
-@pytest.mark.parametrize(
-    ("number", "received"),
-    [
-        (signal.SIGINT, signal.SIGINT),
-        (signal.SIGTERM, signal.SIGTERM),
-        (signal.SIGHUP, signal.SIGTERM),
-    ],
-)
-def test_a_signal_ends_the_grid_after_the_training_has_saved(
-    command, monkeypatch, tmp_path, number, received
-):
-    options, _ = command
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(grid.subprocess, "Popen", start_a_slow_process)
-    ready = pathlib.Path("ready")
-
-    def interrupt():
-        while not ready.exists():
-            time.sleep(0.05)
-        os.kill(os.getpid(), number)
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    # `nohup` ignores SIGHUP, and the grid leaves it so.
-    with (
-        handled_by(signal.SIG_DFL, [signal.SIGHUP]),
-        pytest.raises(SystemExit, match=f"{128 + received}"),
-    ):
-        grid.main([*options, "--seeds=1"])
-    thread.join()
-
-    assert pathlib.Path("saved").read_text() == f"{int(received)}"
-
-
-def start_a_slow_process(command, **options):
-    return POPEN([sys.executable, "-c", SAVES_AT_A_SIGNAL], **options)
-
-
-def test_a_signal_at_the_end_of_a_training_begins_no_other(command, monkeypatch):
-    options, _ = command
-    passed_on = []
-
-    class EndsAtASignal(Ended):
-        def wait(self):
-            os.kill(os.getpid(), signal.SIGTERM)
-            return super().wait()
-
-        def send_signal(self, number):
-            passed_on.append(number)
-
-    monkeypatch.setattr(grid.subprocess, "Popen", lambda *_, **__: EndsAtASignal(0))
+    monkeypatch.setattr(grid.subprocess, "Popen", start)
     with pytest.raises(SystemExit, match="143"):
-        grid.main([*options, "--seeds=1"])
+        grid.main([*command[0], "--seeds=1"])
 
-    assert passed_on == [signal.SIGTERM]
+    (process,) = started
+    assert process.returncode == -signal.SIGTERM
 
 
 def test_what_fails_is_named_at_the_end_and_can_be_corrected(command, capsys, tmp_path):

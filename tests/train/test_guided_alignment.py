@@ -10,14 +10,13 @@ import tensorflow as tf
 
 from export.__main__ import main as export
 from keras_transformer.masks import padding_mask
-from tests.helpers.error_capture import refusal
 from tests.helpers.small_models import (
     SETTINGS,
     make_training_pairs,
     small_task,
     weights_after_twenty_updates,
 )
-from tests.helpers.small_runs import TINY_OPTIONS, refused
+from tests.helpers.small_runs import TINY_OPTIONS
 from train import __main__ as train_command
 from train.data.batch_plan import BatchPlan
 from train.data.encoded_pairs import Ids
@@ -128,29 +127,3 @@ def test_the_head_that_was_guided_aligns(corpus, alignments, tmp_path):
         found = model.ask("align", texts)["attention"][0]
         np.testing.assert_allclose(found, expected, atol=1e-6)
     assert np.abs(heads[0, 0, 0] - heads[0, 0, 1]).max() > 1e-4
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (["--drop-invalid"], "words stay as they are. Received: --drop-inv"),
-        (["--placeholders"], "Received: --placeholders"),
-    ],
-)
-def test_alignments_of_other_words_are_refused(
-    corpus, alignments, tmp_path, capsys, changes, message
-):
-    command = ["--run-dir", tmp_path, *corpus, *TINY_OPTIONS]
-    line = refused(capsys, [*command, f"--alignments={alignments}", *changes])
-    assert message in line
-    line = refused(capsys, [*command, "--alignment-weight=1"])
-    assert "--alignment-weight needs --alignments" in line
-
-
-def test_a_head_that_is_not_there_is_refused(run_dir, tmp_path, capsys):
-    command = ["--run-dir", str(run_dir), "--export-dir", str(tmp_path / "x")]
-    for options in (["--signatures=align"], ["--format=litert"]):
-        line = refusal(capsys, export, [*command, *options, "--align-head=2"])
-        assert "`align_head` must be between 0 and 1" in line
-        line = refusal(capsys, export, [*command, *options, "--align-layer=2"])
-        assert "`align_layer` must be between -2 and 1" in line

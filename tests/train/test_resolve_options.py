@@ -25,23 +25,6 @@ from train.run.run_description import read_arguments
 
 GIVEN_FILES = [f"{flag(name)}=f" for name in FILES]
 TREES = ["--train-trees=a", "--validation-trees=b"]
-# Keys of `arguments.json`.
-ARGUMENTS = """
-task train_trees validation_trees dataset train_source train_target
-validation_source validation_target mixture source_language train_split
-validation_split vocabulary_size max_length preset batch_tokens steps_per_epoch
-average learning_rate_scale precision max_tokens_per_replica clip_norm
-seed deterministic validate_bleu validation_beam_size keep_best
-patience best_by bleu_tokenize init_from num_layers hidden_dim intermediate_dim
-num_heads key_dim value_dim dropout positions norm label_smoothing steps
-warmup_steps extend_vocabulary decoder_layers activation max_wavelength
-norm_epsilon decoder_mixer placeholders drop_invalid position_offset
-recipe both_directions alignments alignment_weight validate_every
-peak_learning_rate schedule weight_decay attention_dropout
-feed_forward_dropout word_dropout layer_dropout
-tokenizer symbols
-max_length_ratio drop_copies drop_wrong_script drop_duplicates
-"""
 
 
 def parse(*options):
@@ -58,7 +41,8 @@ def test_the_arguments_of_a_run_are_its_options():
     resolved, _ = resolve(parse("--dataset=demo", "--patience=2"), None)
 
     arguments = resolved.arguments()
-    assert arguments.keys() == set(ARGUMENTS.split())
+    assert {"dataset", "num_layers", "patience"} < arguments.keys()
+    assert not {"run_dir", "cache_dir", "devices"} & arguments.keys()
     assert json.loads(json.dumps(arguments)) == arguments
     # Defaults are resolved, and what was not asked for is null.
     assert arguments["vocabulary_size"] == 1_500
@@ -156,38 +140,32 @@ def test_a_translation_is_the_task_that_needs_no_name():
     [
         (["--mixture=m"], "all of --validation-source.*with --mixture"),
         (["--mixture=m", *GIVEN_FILES], "Received: --train-source"),
-        (["--dataset=demo", "--train-source=f"], "not both"),
-        (
-            ["--source-language=de", *GIVEN_FILES],
-            "are of --dataset. Received: --source-language and files",
-        ),
+        (["--dataset=demo", "--train-source=f"], "--dataset must come without"),
+        (["--source-language=de", *GIVEN_FILES], "needs --dataset or --mixture"),
         (
             ["--mixture=m", "--dataset=demo", "--train-split=train[:9%]"],
-            r'own "split". Received: --train-split train\[:9%\]',
+            "--train-split must come without --mixture",
         ),
         (
             ["--mixture=m", *GIVEN_FILES[2:], "--validation-split=test"],
-            "must come with --dataset. Received: --validation-split test",
+            "--validation-split needs --dataset",
         ),
         (["--task=parsing"], "come with --train-trees.*none of them"),
-        (["--dataset=demo", "--best-by=loss"], "needs --keep-best N or --patience N"),
+        (["--dataset=demo", "--best-by=loss"], "--best-by loss needs --patience N"),
         (
             ["--dataset=demo", "--best-by=bleu", "--patience=3"]
             + ["--validate-bleu=2", "--validate-every=3"],
             "a multiple of --validate-every. Received: --validate-bleu 2",
         ),
         (["--task=parsing", TREES[1]], "Received: --validation-trees$"),
-        (["--task=parsing", "--dataset=demo"], "Received: --dataset$"),
-        (["--task=parsing", *TREES, "--train-source=x"], "--train-source$"),
         (["--task=parsing", *TREES, "--mixture=x"], "--mixture$"),
         (["--task=parsing", *TREES, "--validate-bleu=2"], "--validate-bleu$"),
-        (["--task=parsing", *TREES, "--placeholders"], "--placeholders$"),
-        (["--task=parsing", *TREES, "--drop-invalid"], "--drop-invalid$"),
-        (["--task=parsing", *TREES, "--drop-copies"], "--drop-copies$"),
         (["--task=parsing", *TREES, "--alignment-weight=1"], "--alignment-w"),
+        (["--dataset=demo", "--drop-invalid"], "needs --train-source or --mixture"),
+        (["--dataset=demo", "--alignment-weight=1"], "needs --alignments"),
         (
-            ["--dataset=demo", "--drop-invalid"],
-            "with text files. Received: --drop-invalid and --dataset demo",
+            [*GIVEN_FILES, "--alignments=x", "--placeholders"],
+            "Received: --placeholders",
         ),
         (["--dataset=demo", TREES[0]], "--train-trees needs --task parsing"),
         (TREES, "--train-trees needs --task parsing"),
@@ -211,7 +189,9 @@ def test_the_first_part_of_a_repeated_run_differs_by_design(
 ):
     path = tmp_path / "arguments.json"
     arguments = {"seed": 3, "steps_per_epoch": asked}
+    arguments |= {"vocabulary_size": 1_500, "max_length": 256}
     content = {"arguments": arguments, "steps_per_epoch": 7, "row_multiple": 24}
+    content |= {"preset": {"description": ""}, "packages": {}}
     path.write_text(json.dumps(content))
     run_dir = f"--run-dir={tmp_path / name}"
     repeated = ["--from-arguments", str(path), "--dataset=demo"]

@@ -71,21 +71,3 @@ def test_symbols_of_a_run_stay(run, corpus, tmp_path, capsys):
     path.write_text("<2en>\n")
     command = ["--run-dir", run_dir, *corpus, *FEW, *options]
     assert "symbols: " in refused(capsys, list(map(str, command)))
-
-
-def test_filters_concern_the_training_pairs_alone(run, corpus, capsys):
-    options = ["--vocabulary-size=340", "--max-length-ratio=1"]
-
-    run_dir = run(*options)
-
-    report = json.loads((run_dir / "report.json").read_text())
-    training, validation = report["training"], report["validation"]
-    assert training["max_length_ratio"] == 60 - training["kept"] > 0
-    assert validation["kept"] == validation["pairs"] == 10
-    assert arguments_of(run_dir)["max_length_ratio"] == 1
-    command = ["--run-dir", str(run_dir), *corpus, *FEW, options[0]]
-    message = refused(capsys, command)
-    assert "max_length_ratio: 1.0 there, None here" in message
-    with pytest.raises(SystemExit):
-        train_command.main([*command, "--max-length-ratio=0.5"])
-    assert "invalid ratio value: '0.5'" in capsys.readouterr().err

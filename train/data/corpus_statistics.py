@@ -1,40 +1,11 @@
-"""Statistics of corpora: sums, repeated pairs, unknown text."""
+"""Statistics of corpora: sums, and repeated pairs."""
 
 import hashlib
 
 import numpy as np
-import sentencepiece
-
-from keras_transformer.special_ids import EOS_ID, PADDING_ID, UNKNOWN_ID
-from train.data.encoded_pairs import Ids, JoinedIds
 
 CHUNK = 1 << 20  # Hashes that are read together.
 PART = 1 << 22  # Hashes that are sorted together.
-SAMPLE = 1_000  # Sentences.
-
-
-def unknown_share(ids: Ids | JoinedIds, proto: bytes) -> float:
-    """Returns the share of a text that its tokenizer does not know.
-
-    It is the share of subwords that are unknown, or a byte of a character.
-    Those of a blank and EOS do not count, since an unknown word is one unknown
-    subword after a blank.
-
-    Args:
-        ids: The ids of one side, of which 1,000 sentences, evenly spread, are
-            counted.
-        proto: Serialized SentencePiece model.
-    """
-    count = len(ids.lengths)
-    some = np.linspace(0, count - 1, min(count, SAMPLE), dtype=int)
-    found = ids.pad(some, int(ids.lengths[some].max()))
-    processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
-    blank = processor.piece_to_id("▁")
-    if blank == UNKNOWN_ID:  # The vocabulary lacks the piece.
-        blank = PADDING_ID
-    pieces = found[~np.isin(found, [PADDING_ID, EOS_ID, blank])].tolist()
-    unread = sum(i == UNKNOWN_ID or processor.is_byte(i) for i in pieces)
-    return unread / max(1, len(pieces))
 
 
 def merge_statistics(parts: list[dict]) -> dict:

@@ -1,9 +1,9 @@
 """Cache of encoded corpora on disk.
 
 The name of a folder of ids is a digest of everything that the ids depend on:
-text, tokenizer, maximum length, filters, links, format and SentencePiece's
-version. The folder is written under a temporary name and renamed when it is
-complete. Each part of a mixture has its own folder, whatever its weight.
+text, tokenizer, maximum length, links, format and SentencePiece's version. The
+folder is written under a temporary name and renamed when it is complete. Each
+part of a mixture has its own folder, whatever its weight.
 """
 
 import contextlib
@@ -22,17 +22,15 @@ import sentencepiece
 
 from command_line.errors import UserError
 from command_line.text_files import write_atomically
-from train.data import encoding, pair_filters, word_links
+from train.data import encoding, word_links
 from train.data.corpus import SIDES, Corpus, CorpusWrapper, digest_of
 from train.data.corpus_statistics import find_repeats, hash_pairs, merge_statistics
 from train.data.encoded_pairs import EncodedPairs, Ids, JoinedIds
 from train.data.encoding import LINKS, PairEncoder, write_blocks
-from train.data.pair_filters import PairFilters, PairSelector
 
 # Version of the files below and of the text that corpora make from their files.
 # After a change everything is read and encoded again.
 FORMAT = 4
-NO_FILTERS = PairFilters()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +92,6 @@ def encode_corpus(
     max_length: int,
     cache: pathlib.Path,
     target_proto: bytes | None = None,
-    filters: PairFilters = NO_FILTERS,
 ) -> Encoded:
     """Encodes a corpus without empty and too long pairs, or reads the cache.
 
@@ -107,14 +104,13 @@ def encode_corpus(
         max_length: Int, maximum tokens of a side, EOS included.
         cache: Folder for encoded corpora.
         target_proto: That of targets, or `None` where both sides share one.
-        filters: Which other pairs are dropped.
 
     Raises:
         UserError: If no pair of a part is left.
     """
     protos = model_proto, target_proto or model_proto
     parts, weights = zip(*corpus.parts(), strict=True)
-    encoded = [encode_part(cache, part, protos, max_length, filters) for part in parts]
+    encoded = [encode_part(cache, part, protos, max_length) for part in parts]
     return join_parts(encoded, weights)
 
 
@@ -148,19 +144,13 @@ def join_parts(
     return Encoded(pairs, hashes, merge_statistics([p.figures for p in parts]))
 
 
-def encoded_key(
-    corpus: Corpus,
-    protos: tuple[bytes, bytes],
-    max_length: int,
-    filters: PairFilters = NO_FILTERS,
-) -> str:
+def encoded_key(corpus: Corpus, protos: tuple[bytes, bytes], max_length: int) -> str:
     """Returns a digest of everything that an encoded corpus depends on."""
     return cache_key(
         corpus.digest(),
         [hashlib.sha256(proto).hexdigest() for proto in protos],
         max_length,
         encoding.ROUND_TRIPS,
-        [filters.in_use(), pair_filters.VERSION],
         [corpus.links() is not None, word_links.VERSION],
     )
 
@@ -216,11 +206,7 @@ def open_encoded(folder: pathlib.Path) -> Encoded | None:
 
 
 def encode_into(
-    folder: pathlib.Path,
-    corpus: Corpus,
-    protos: tuple[bytes, bytes],
-    max_length: int,
-    filters: PairFilters,
+    folder: pathlib.Path, corpus: Corpus, protos: tuple[bytes, bytes], max_length: int
 ) -> None:
     """Writes the files of a corpus to a temporary folder and renames it."""
     part = folder.with_suffix(".part")
@@ -228,15 +214,12 @@ def encode_into(
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     try:
-        selector = PairSelector(filters, corpus)
-        encoder = PairEncoder(protos, max_length, len(corpus), selector)
+        encoder = PairEncoder(protos, max_length, len(corpus))
         figures, files = write_blocks(part, corpus, encoder)
         if not figures or not figures["kept"]:
-            passes = filters.flags() and f" and passes {filters.flags()}"
             raise UserError(
                 f"no pair of the corpus has text of 1 to {max_length} tokens "
-                f"on both sides (--max-length){passes}. "
-                f"Received: {len(corpus)} pairs"
+                f"on both sides (--max-length). Received: {len(corpus)} pairs"
             )
         if files.get(f"{LINKS}.ids", (None, 1))[1] == 0:
             raise UserError(

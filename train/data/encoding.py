@@ -18,7 +18,6 @@ from keras_transformer.special_ids import UNKNOWN_ID
 from train.data.corpus import SIDES, Corpus
 from train.data.corpus_statistics import hash_lines, merge_statistics
 from train.data.encoded_pairs import Ids
-from train.data.pair_filters import PairSelector
 from train.data.word_links import LinkEncoder
 
 LINKS = "links"  # Name of their files.
@@ -95,21 +94,13 @@ class PairEncoder:
         max_length: Int, most tokens of a side.
         num_pairs: Int, pairs of the corpus, which decide how many lines are
             decoded again.
-        selector: Finds other pairs to drop than empty and too long ones.
     """
 
-    def __init__(
-        self,
-        protos: tuple[bytes, bytes],
-        max_length: int,
-        num_pairs: int,
-        selector: PairSelector,
-    ):
+    def __init__(self, protos: tuple[bytes, bytes], max_length: int, num_pairs: int):
         self._processors = [
             sentencepiece.SentencePieceProcessor(model_proto=proto) for proto in protos
         ]
         self.max_length = max_length
-        self._selector = selector
         self._link_encoder = LinkEncoder(self._processors)
         self._check_every = max(1, num_pairs // ROUND_TRIPS)
         self.dtype = smallest_dtype(max(map(len, self._processors)))
@@ -137,7 +128,7 @@ class PairEncoder:
             for each, lines in zip(self._processors, texts, strict=True)
         ]
         sides = [concatenate(side, self.dtype) for side in encoded]
-        keep, figures = self._select(first, texts, [side.lengths for side in sides])
+        keep, figures = self._select([side.lengths for side in sides])
         sequences = {
             name: side.take(keep) for name, side in zip(SIDES, sides, strict=True)
         }
@@ -153,9 +144,7 @@ class PairEncoder:
         hashes = [hash_lines([lines[i] for i in keep]) for lines in texts]
         return EncodedBlock(sequences, np.stack(hashes, axis=1), figures)
 
-    def _select(
-        self, first: int, texts: list[list[str]], lengths: list[np.ndarray]
-    ) -> tuple[np.ndarray, dict]:
+    def _select(self, lengths: list[np.ndarray]) -> tuple[np.ndarray, dict]:
         """Returns the indices of the pairs to keep, and counts of the others."""
         shorter, longer = np.sort(lengths, axis=0)
         full = shorter > 1  # A text of blanks has only EOS.
@@ -165,11 +154,8 @@ class PairEncoder:
             "empty": int((~full).sum()),
             "too_long": int((full & ~kept).sum()),
             "longest": int(longer.max(initial=0)),
+            "kept": int(kept.sum()),
         }
-        for name, dropped in self._selector.find_dropped(first, texts, lengths):
-            figures[name] = int((kept & dropped).sum())
-            kept &= ~dropped
-        figures["kept"] = int(kept.sum())
         return np.flatnonzero(kept), figures
 
     def _describe(

@@ -143,22 +143,12 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
 
     Args:
         learning_rate: Float or `LearningRateSchedule`.
-        weight_decay: Positive float, decoupled weight decay of matrices
-            (Loshchilov and Hutter, 2019): an update removes this part of a
-            weight, times the learning rate. `None` for no decay, as in the
-            paper.
         **kwargs: `clip_norm` and `scale_loss` of `DistributedUpdates`.
     """
 
-    def __init__(self, learning_rate, weight_decay=None, **kwargs):
+    def __init__(self, learning_rate, **kwargs):
         super().__init__(
-            learning_rate,
-            beta_1=0.9,
-            beta_2=0.98,
-            epsilon=1e-9,
-            weight_decay=weight_decay,
-            name="adam",
-            **kwargs,
+            learning_rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9, name="adam", **kwargs
         )
 
     def _update(self, context, gradients, variables, factor, finite):
@@ -190,9 +180,6 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
             )
 
     def _update_one(self, variable, i, gradient, factor, numbers):
-        # Biases and gains have one axis.
-        if self.weight_decay and len(variable.shape) > 1:
-            variable.assign_sub(numbers["lr"] * self.weight_decay * variable)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=self._momentums[i].value.handle,

@@ -130,20 +130,12 @@ def broadcast_chunks(
         yield words.tobytes()[:length]
 
 
-def any_worker(strategy: tf.distribute.Strategy, flag: bool) -> bool:
-    """Returns whether `flag` is true on any worker; all must call it."""
+def decided_by_chief(strategy: tf.distribute.Strategy, flag: bool) -> bool:
+    """Returns the chief's `flag`, on every worker; all must call it."""
     if not is_multi_worker():
         return flag
-    return bool(make_all_reduce(strategy)(tf.constant(float(flag))) > 0)
-
-
-@functools.cache
-def make_all_reduce(strategy: tf.distribute.Strategy) -> tf.types.experimental.Callable:
-    @tf.function
-    def add_up(value):
-        return strategy.reduce("SUM", strategy.run(lambda: value), axis=None)
-
-    return add_up
+    (decided,) = broadcast(strategy, [np.array(flag, np.int64)])
+    return bool(decided)
 
 
 def check_same_arguments(strategy: tf.distribute.Strategy, arguments: dict) -> None:

@@ -69,13 +69,6 @@ class UpdateOptions:
         f"{INVERSE_SQRT}, Section 5.3)",
         choices=[INVERSE_SQRT, *DECAYS],
     )
-    weight_decay: float | None = option(
-        None,
-        "decoupled weight decay: the part of a matrix's weights that an "
-        "update removes, over the learning rate, such as 1e-4 (default: none)",
-        kind=positive(float),
-        metavar="RATE",
-    )
     alignment_weight: float | None = option(
         None,
         "weight of the loss that draws attention to the links of --alignments "

@@ -1,1 +1,1 @@
-"""Progress, reports, cost estimates, BLEU and attention maps of training."""
+"""Progress, corpus report, BLEU and final model of a training."""

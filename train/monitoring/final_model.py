@@ -13,12 +13,12 @@ from train.data.batches import make_dataset
 from train.loop.training_model import TrainingModel
 from train.loop.update_options import UpdateOptions
 from train.monitoring.validation_bleu import ValidationBleu
-from train.run.best_checkpoints import BestCheckpoints
 from train.run.checkpoint_averaging import choose_weights, make_float32_copy, save_model
+from train.run.early_stopping import EarlyStopping
 
 
 def write_final_model(
-    best: BestCheckpoints,
+    best: EarlyStopping,
     warmup_steps: int,
     training_model: TrainingModel,
     plan: BatchPlan,

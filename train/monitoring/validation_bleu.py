@@ -17,7 +17,7 @@ from keras_transformer.special_ids import EOS_ID
 from train.data.corpus import Pairs
 from train.data.encoded_pairs import Ids
 from train.loop.training_model import transformer_of
-from train.run.best_checkpoints import BEAM_SIZE, ValidationOptions
+from train.run.early_stopping import BEAM_SIZE, ValidationOptions
 
 BATCH_ROWS = 64
 MAX_EXTRA_LENGTH = 50  # Section 6.1.

@@ -6,7 +6,6 @@ import json
 import pathlib
 from collections.abc import Collection
 
-from command_line.bleu_tokenizer import DEFAULT
 from command_line.errors import UserError, refuse_damage
 from command_line.text_files import write_json
 from keras_transformer import Preset
@@ -16,7 +15,6 @@ from train.run.run_folder import delete_checkpoint, read_history, saved_steps
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
 # Parts of two descriptions that must be equal for the same weights.
 COMPARED = ("arguments", "preset", "corpus", "init")
-DICT_SECTIONS = ("preset", "corpus", "init", "packages", "origin")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -25,38 +23,28 @@ class RunDescription:
 
     arguments: dict  # The options by name, as JSON.
     preset: Preset  # With the hyperparameters that were replaced.
-    corpus: dict  # Digests of the text, "train" and "validation".
+    # Digests of the text, "train" and "validation"; none of a converted model.
+    corpus: dict = dataclasses.field(default_factory=dict)
     # Digests of the model or the vocabulary that the run starts from, if any.
-    init: dict
+    init: dict = dataclasses.field(default_factory=dict)
     packages: dict  # Versions of the packages with which the run began.
     origin: dict = dataclasses.field(default_factory=dict)  # If converted.
     decoding: dict = dataclasses.field(default_factory=dict)  # Search options.
     steps_per_epoch: int | None = None
     # Divides the sentences of a batch; `None` until the devices are known.
     row_multiple: int | None = None
-    best_since: int = 0  # Scores up to this update are not comparable.
     source_language: str = ""
-
-    @classmethod
-    def from_json(cls, content: dict) -> "RunDescription":
-        """Makes a description; entries that are missing have defaults."""
-        parts = {name: {**content.get(name, {})} for name in DICT_SECTIONS}
-        numbers = parts.pop("preset")
-        preset = Preset(numbers.pop("description", "")).replace(**numbers)
-        names = ("decoding", "steps_per_epoch", "row_multiple", "best_since")
-        names += ("source_language",)
-        more = {name: content[name] for name in names if name in content}
-        return cls(arguments={**content["arguments"]}, preset=preset, **parts, **more)
 
     @classmethod
     def load(cls, path: pathlib.Path) -> "RunDescription":
         """Reads an `arguments.json`."""
+        text = path.read_bytes()
+        # A missing entry, or one of another type, means a damaged file.
         with refuse_damage(path):
-            content = json.loads(path.read_text(encoding="utf-8"))
-            description = cls.from_json(content)
-            # A missing entry, or one of another type, means a damaged file.
-            if "preset" not in content:
-                raise KeyError("preset")
+            content = json.loads(text)
+            numbers = content.pop("preset")
+            preset = Preset(numbers.pop("description")).replace(**numbers)
+            description = cls(preset=preset, **content)
             for name in ("vocabulary_size", "max_length"):
                 int(description.arguments[name])
             if not description.origin:
@@ -100,10 +88,9 @@ class RunDescription:
     ) -> "RunDescription | None":
         """Returns the description in a folder, which this run may resume.
 
-        An update depends neither on the number of later updates (but for the
-        rates of `--schedule linear` and `cosine`) nor on the validation set. So
-        both may change: with another `--steps` the run becomes longer, or
-        shorter, if it has not passed that update.
+        An update does not depend on the number of later updates (but for the
+        rates of `--schedule linear` and `cosine`). So with another `--steps` the
+        run becomes longer, or shorter, if it has not passed that update.
         """
         path = run_dir / "arguments.json"
         if not path.exists():
@@ -119,10 +106,7 @@ class RunDescription:
         reached = max(saved_steps(run_dir / "checkpoints"), default=0)
         if steps is not None and steps >= reached:
             preset = preset.replace(steps=steps)
-        validation = {"validation": self.corpus["validation"]}
-        expected = dataclasses.replace(
-            earlier, preset=preset, corpus={**earlier.corpus, **validation}
-        )
+        expected = dataclasses.replace(earlier, preset=preset)
         found = expected.compare(self, not_compared)
         if found:
             raise UserError(
@@ -130,30 +114,6 @@ class RunDescription:
                 f"another --run-dir. {'; '.join(found)}"
             )
         return earlier
-
-    def resume(self, earlier: "RunDescription", run_dir: pathlib.Path) -> None:
-        """Takes over what a resumed run keeps, and prints what changed."""
-        changed = [
-            f"{name} {earlier.packages.get(name)} ({version} now)"
-            for name, version in self.packages.items()
-            if earlier.packages.get(name) != version
-        ]
-        if changed:
-            print(
-                f"note: the run began with {', '.join(changed)}. NumPy may "
-                "shuffle differently; the order of the remaining pairs then "
-                "changes"
-            )
-        self.packages = earlier.packages
-        self.best_since = earlier.best_since
-        reason = self._new_criterion(earlier)
-        if reason:
-            # Training resumes there; a later row of the history is undone.
-            self.best_since = max(saved_steps(run_dir / "checkpoints"), default=0)
-            print(
-                f"note: {reason}; best and patience count after update "
-                f"{self.best_since:,}"
-            )
 
     def claim(self, run_dir: pathlib.Path) -> None:
         """Writes `arguments.json`, which assigns the folder to this run."""
@@ -176,17 +136,6 @@ class RunDescription:
             if not content[name]:
                 del content[name]
         return content
-
-    def _new_criterion(self, earlier):
-        """Returns why new scores are not comparable with earlier ones."""
-        if earlier.corpus.get("validation") != self.corpus["validation"]:
-            return "the validation set is another one"
-        old, new = (
-            x.arguments.get("bleu_tokenize") or DEFAULT for x in (earlier, self)
-        )
-        if self.arguments["best_by"] == "bleu" and old != new:
-            return f"BLEU counts tokens of {new}, no longer of {old}"
-        return None
 
     def _delete_short_epoch(self, run_dir):
         """Deletes the last checkpoint if the end of the run cut its epoch short.

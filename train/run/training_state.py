@@ -20,13 +20,6 @@ from train.run.run_folder import delete_checkpoint, read_history, saved_steps, s
 MAX_SKIPPED = 10
 # Number of the latest checkpoints that keep their state.
 NUM_STATES_KEPT = 2
-# Errors of TensorFlow for files that are changed, truncated or missing. Its
-# other errors concern the disk or the memory, not the file.
-DAMAGE_ERRORS = (
-    tf.errors.DataLossError,
-    tf.errors.OutOfRangeError,
-    tf.errors.NotFoundError,
-)
 
 
 class TrainingState(keras.callbacks.Callback):
@@ -71,10 +64,15 @@ class TrainingState(keras.callbacks.Callback):
 
         The last one also counts where its epoch had no validation.
         """
-        saved = saved_steps(self._folder)
+        saved = self.saved
         rows = [*self.validated, *self.history[-1:]]
         steps = dict.fromkeys(int(row["step"]) for row in rows)
         return [str(saved[step]) for step in steps if step in saved][-self.keep :]
+
+    @property
+    def saved(self) -> dict[int, pathlib.Path]:
+        """Prefixes of the checkpoints that are there, by step, ascending."""
+        return saved_steps(self._folder)
 
     @property
     def validated(self) -> list[dict]:
@@ -149,11 +147,12 @@ class TrainingState(keras.callbacks.Callback):
         writer.writerows(self.history)
         write_atomically(self._history, text.getvalue().encode())
         self._states.write(self.updates)
-        # The last checkpoint may be damaged, or may end a short epoch.
-        kept = [*saved_steps(self._folder)][-2:]
+        # The last checkpoint may be damaged, or may end a short epoch. Later ones
+        # were not whole when this run resumed.
+        kept = [step for step in self.saved if step <= self.updates][-2:]
         kept += [step_of(prefix) for prefix in self.checkpoints]
         kept = {f"ckpt-{step}" for step in (*kept, *self.checkpoints_to_keep())}
-        self._states.delete_old(kept)
+        self._states.delete_others(kept)
 
 
 class CheckpointStore:
@@ -193,21 +192,19 @@ class CheckpointStore:
                 path.replace(self._folder / path.name)
 
     def read_latest(self) -> bool:
-        """Loads the latest undamaged checkpoint, if any; renames damaged ones."""
+        """Loads the latest checkpoint that can be read, if there is one."""
         saved = saved_steps(self._folder)
-        damaged = []
-        for step, prefix in reversed(saved.items()):
-            files = sorted(self._folder.glob(f"[cs]*-{step}.*"), reverse=True)
-            try:
-                found = self.read(prefix)
-            except DAMAGE_ERRORS as error:
-                print(f"{prefix} is damaged and left out: {first_line_of(error)}")
-                damaged += files
+        for prefix in reversed(saved.values()):
+            rest = state_prefix_of(prefix)
+            if not rest.with_suffix(".index").exists():
                 continue
-            if found:
-                for path in damaged:
-                    path.replace(path.with_name(f"damaged-{path.name}"))
-                return True
+            try:
+                self._rest.read(str(rest)).assert_consumed()
+                self._weights.read(str(prefix)).assert_consumed()
+            except (tf.errors.OpError, IndexError) as error:  # TensorFlow raises both.
+                print(f"{prefix} is damaged and left out: {first_line(error)}")
+                continue
+            return True
         if saved:
             raise UserError(
                 f"no checkpoint in {self._folder} is whole; start again in another "
@@ -216,27 +213,8 @@ class CheckpointStore:
             )
         return False
 
-    def read(self, prefix: pathlib.Path) -> bool:
-        """Loads a checkpoint; returns whether it has a state."""
-        rest = state_prefix_of(prefix)
-        try:
-            check_index(prefix)
-            if not rest.with_suffix(".index").exists():
-                return False
-            check_index(rest)
-            self._rest.read(str(rest)).assert_consumed()
-            self._weights.read(str(prefix)).assert_consumed()
-            return True
-        except (*DAMAGE_ERRORS, tf.errors.ResourceExhaustedError):
-            raise
-        except tf.errors.OpError as error:
-            raise UserError(
-                f"{prefix} cannot be read now, and is left as it is. "
-                f"Received: {first_line_of(error)}"
-            ) from None
-
-    def delete_old(self, kept: set[str]) -> None:
-        """Deletes old checkpoints, and all states but the latest."""
+    def delete_others(self, kept: set[str]) -> None:
+        """Deletes all other checkpoints, and all states but the latest."""
         for path in saved_steps(self._folder).values():
             if path.name not in kept:
                 delete_checkpoint(path)
@@ -251,21 +229,3 @@ class CheckpointStore:
 def state_prefix_of(prefix: pathlib.Path) -> pathlib.Path:
     """Returns the prefix of the `state-N` of a `ckpt-N`."""
     return prefix.with_name(prefix.name.replace("ckpt", "state"))
-
-
-def check_index(prefix: pathlib.Path) -> None:
-    """Reads an index; the class of its error gives the cause.
-
-    `Checkpoint.read` raises the same class for every cause.
-    """
-    tf.raw_ops.RestoreV2(
-        prefix=str(prefix),
-        tensor_names=["_CHECKPOINTABLE_OBJECT_GRAPH"],
-        shape_and_slices=[""],
-        dtypes=[tf.string],
-    )
-
-
-def first_line_of(error: tf.errors.OpError) -> str:
-    """Returns the first line of a message, without the name of the node."""
-    return first_line(error).rpartition("}} ")[2]

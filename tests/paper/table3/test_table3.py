@@ -210,8 +210,9 @@ def test_a_row_without_a_whole_epoch_is_missing(tmp_path):
     """Its only epoch was a short one, which a longer run takes back."""
     description = {
         "arguments": {"vocabulary_size": 1, "max_length": 1},
-        "preset": PRESETS["tiny"].hyperparameters(),
+        "preset": {"description": "", **PRESETS["tiny"].hyperparameters()},
         "steps_per_epoch": 3,
+        "packages": {},
     }
     translations = {"step": 2, "translations": [], "references": []}
     for name, content in (

@@ -1,7 +1,6 @@
 """Tests of `train.data.batch_plan` and `.batches`."""
 
 import dataclasses
-import itertools
 import tracemalloc
 from fractions import Fraction
 
@@ -206,30 +205,8 @@ def test_parts_that_weigh_one_have_the_batches_of_the_whole(pairs, plan):
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 4))
-def test_boundaries_leave_the_least_padding(lengths, count):
-    lengths = np.array(lengths)
-
-    def positions(boundaries):
-        boundaries = np.array(sorted(boundaries))
-        return boundaries[np.searchsorted(boundaries, lengths)].sum()
-
-    chosen = choose_boundaries(lengths, count)
-    others = [
-        (*rest, lengths.max())
-        for n in range(count)
-        for rest in itertools.combinations(range(1, lengths.max()), n)
-    ]
-
-    assert chosen == sorted(set(chosen))
-    assert chosen[-1] == lengths.max()
-    assert len(chosen) <= count
-    assert positions(chosen) == min(positions(other) for other in others)
-
-
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(1, 80), min_size=1, max_size=60), st.integers(1, 9))
-def test_boundaries_of_many_lengths_leave_the_least_padding(lengths, count):
+def test_boundaries_leave_the_least_padding(lengths, count):
     lengths = np.array(lengths)
     fewest = {0: 0}  # Positions of all sequences up to a length.
     for _ in range(count):
@@ -244,6 +221,8 @@ def test_boundaries_of_many_lengths_leave_the_least_padding(lengths, count):
 
     boundaries = np.array(choose_boundaries(lengths, count))
 
+    assert len(boundaries) <= count
+    assert (np.diff(boundaries) > 0).all()
     positions = boundaries[np.searchsorted(boundaries, lengths)].sum()
     assert positions == fewest[lengths.max()]
 

@@ -20,7 +20,6 @@ from train.data.corpus_statistics import (
 )
 from train.data.encoded_corpus import encode_corpus, encoded_key
 from train.data.encoded_pairs import Ids
-from train.data.pair_filters import PairFilters, PairSelector
 from train.data.vocabulary import (
     TRAINING,
     cached_vocabulary,
@@ -87,8 +86,7 @@ def test_order_does_not_hang_on_blocks_and_threads(model_proto, tmp_path, monkey
 
 
 def test_a_large_vocabulary_takes_four_bytes_an_id(model_proto):
-    selector = PairSelector(PairFilters(), PAIRS)
-    encoder = encoding.PairEncoder((model_proto, model_proto), 90, 1, selector)
+    encoder = encoding.PairEncoder((model_proto, model_proto), 90, 1)
 
     assert encoder.dtype == np.uint16
     assert encoding.smallest_dtype(65_537) == np.uint32

@@ -140,17 +140,6 @@ def test_vowel_signs_are_letters_of_their_word():
     assert len(ids[0]) - 2 not in {s for _, s in places}
 
 
-def test_a_blank_alone_makes_no_word_of_letters(processor):
-    pair = "cat .", "gato ."
-    dot, blank = (processor.piece_to_id(piece) for piece in (".", "▁"))
-    sides = [processor.encode(text.split()[0]) for text in pair]
-    ids = [[*side, blank, dot, 1] for side in sides]
-    links = np.array([[0, 0], [1, 1]])
-    numbers = LinkEncoder([processor] * 2)(links, pair, ids).tolist()
-    found = {divmod(number - 1, 1 << 16) for number in numbers}
-    assert tuple(len(side) + 1 for side in sides[::-1]) in found
-
-
 def check_batches(plan, processor, expected):
     """Compares the links of an epoch with those of `expected` by text."""
     seen = 0

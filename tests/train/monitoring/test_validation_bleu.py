@@ -17,7 +17,7 @@ from train.data.corpus import Pairs
 from train.fit import make_strategy
 from train.monitoring import validation_bleu
 from train.monitoring.validation_bleu import ValidationBleu
-from train.run.best_checkpoints import ValidationOptions
+from train.run.early_stopping import ValidationOptions
 
 # Out of the order of lengths; one without text, one beyond 40 tokens.
 SOURCES = [SENTENCES[2], "", SENTENCES[1], " ".join(SENTENCES), SENTENCES[3]]

@@ -1,19 +1,15 @@
-"""Keeps the best checkpoints of a run, and stops training early (patience)."""
+"""Stops training early (patience), and keeps the checkpoints around the best."""
 
 import dataclasses
-import json
 import math
-import pathlib
-import shutil
 
 import keras
 import tensorflow as tf
 
 from command_line import bleu_tokenizer
 from command_line.options import natural, option, positive
-from command_line.text_files import write_json
 from train.loop import multi_worker
-from train.run.run_folder import saved_steps, step_of
+from train.run.run_folder import step_of
 from train.run.training_state import TrainingState
 
 BEAM_SIZE = 4
@@ -25,7 +21,7 @@ UNCOMPARED = {"tags": ("not compared",)}
 
 @dataclasses.dataclass(frozen=True)
 class ValidationOptions:
-    """Options of validation: BLEU, best checkpoints and early stopping."""
+    """Options of validation: BLEU and early stopping."""
 
     validate_bleu: int | None = option(
         None,
@@ -45,13 +41,6 @@ class ValidationOptions:
     bleu_tokenize: str | None = option(
         None, bleu_tokenizer.HELP, metavar="NAME", **UNCOMPARED
     )
-    keep_best: int | None = option(
-        None,
-        "best checkpoints to keep in RUN_DIR/best, beside the last ones",
-        kind=positive(int),
-        metavar="N",
-        **UNCOMPARED,
-    )
     patience: int | None = option(
         None,
         "stop after N scores without a better one; the final model is then "
@@ -68,36 +57,23 @@ class ValidationOptions:
     )
 
 
-class BestCheckpoints(keras.callbacks.Callback):
-    """Keeps the best checkpoints and stops a run that no longer improves.
+class EarlyStopping(keras.callbacks.Callback):
+    """Stops a run that no longer improves, and keeps its best part.
 
-    `RUN_DIR/best` holds copies of the best checkpoints and `best.json`, which
-    lists their steps and values, best first; of equal ones, the earlier first.
-    With patience, the checkpoints around the best one also stay, for the final
-    model. All decisions depend only on the epochs in `history.csv`, so an
-    interrupted run decides like an uninterrupted one. In the list of callbacks,
-    this one comes after `TrainingState`.
+    With patience, the checkpoints around the best one stay, for the final model.
+    All decisions depend only on the epochs in `history.csv`, so an interrupted
+    run decides like an uninterrupted one. In the list of callbacks, this one
+    comes after `TrainingState`.
     """
 
-    def __init__(
-        self,
-        state: TrainingState,
-        run_dir: pathlib.Path,
-        options: ValidationOptions | None = None,
-        since: int = 0,
-    ):
+    def __init__(self, state: TrainingState, options: ValidationOptions | None = None):
         super().__init__()
         options = options or ValidationOptions()
         self.state = state
-        self._last = run_dir / "checkpoints"
-        self._best = run_dir / "best"
         self._column, self._sign = COLUMNS[options.best_by or "loss"]
-        self._keep = options.keep_best if multi_worker.is_chief() else None
         self._patience = options.patience
-        self._since = since
         if multi_worker.is_chief():
             state.checkpoints_to_keep = self.checkpoints_to_keep
-        self.update()
 
     @property
     def out_of_patience(self) -> bool:
@@ -106,8 +82,8 @@ class BestCheckpoints(keras.callbacks.Callback):
             return False
         scores = [score for _, score in self._scores(self.state.history)]
         waited = len(scores) - 1 - scores.index(max(scores)) if scores else 0
-        # Only the chief has the history, so it decides for all workers.
-        return multi_worker.any_worker(
+        # Only the chief has the whole history.
+        return multi_worker.decided_by_chief(
             tf.distribute.get_strategy(), waited >= self._patience
         )
 
@@ -142,53 +118,20 @@ class BestCheckpoints(keras.callbacks.Callback):
 
     def _candidates(self):
         """Returns the checkpoints of the final model, warm-up included."""
-        rows = self.state.validated
+        rows, saved = self.state.validated, self.state.saved
         index = self._find_best(rows)
-        if self._patience is None or index is None:
-            return self.state.checkpoints, None
-        best, saved = int(rows[index]["step"]), saved_steps(self._last)
-        if best not in saved:
-            print(
-                f"note: the checkpoint of the best, after update {best:,}, is "
-                "not there any more, since --patience is newer; the latest are"
-            )
+        best = None if index is None else int(rows[index]["step"])
+        # The best may be gone if `--patience` was not there from the beginning.
+        if self._patience is None or best not in saved:
             return self.state.checkpoints, None
         steps = [step for step in self._steps_around(rows) if step in saved]
         return [str(saved[step]) for step in steps], best
 
     def on_epoch_end(self, epoch, logs=None):
-        self.update()
         if self.out_of_patience:
             plural = "s"[: self._patience > 1]
             print(f"no better {self._column} in {self._patience} score{plural}")
             self.model.stop_training = True
-
-    def update(self) -> None:
-        """Updates `RUN_DIR/best` from the epochs so far."""
-        rows = self.state.history
-        kept = {**saved_steps(self._last), **saved_steps(self._best)}
-        epochs = [
-            (score, int(rows[index]["step"]))
-            for index, score in self._scores(rows)
-            if math.isfinite(score)
-        ]
-        epochs = [epoch for epoch in epochs if epoch[1] in kept]
-        # The best by an earlier criterion stays until there is a new best.
-        if not self._keep or not epochs:
-            return
-        self._best.mkdir(exist_ok=True)
-        epochs.sort(key=lambda epoch: -epoch[0])
-        values = {step: self._sign * x for x, step in epochs[: self._keep]}
-        for step in values.keys() - saved_steps(self._best).keys():
-            copy_checkpoint(kept[step], self._best)
-        entries = [
-            {"step": step, self._column: value} for step, value in values.items()
-        ]
-        write_json(self._best / "best.json", entries)
-        # The index, which marks a complete one, comes first.
-        for path in sorted(self._best.glob("ckpt-*"), reverse=True):
-            if int(path.name.split("-")[1].split(".")[0]) not in values:
-                path.unlink()
 
     def _scores(self, rows):
         """Returns the indices and scores of the epochs that have a score."""
@@ -196,7 +139,7 @@ class BestCheckpoints(keras.callbacks.Callback):
         for index, row in enumerate(rows):
             value = row.get(self._column, "")
             # A missing value is "" in a row of the file.
-            if value != "" and int(row["step"]) > self._since:
+            if value != "":
                 score = self._sign * float(value)
                 score = score if math.isfinite(score) else -math.inf
                 scores.append((index, score))
@@ -215,21 +158,3 @@ class BestCheckpoints(keras.callbacks.Callback):
         places = range(len(rows))
         nearest = sorted(places, key=lambda i: (abs(i - best), -i))
         return sorted(int(rows[i]["step"]) for i in nearest[: self.state.keep])
-
-
-def best_steps(run_dir: pathlib.Path) -> list[int]:
-    """Returns the steps of the checkpoints in `RUN_DIR/best`, best first."""
-    path = run_dir / "best" / "best.json"
-    if not path.exists():
-        return []
-    return [entry["step"] for entry in json.loads(path.read_text())]
-
-
-def copy_checkpoint(prefix: pathlib.Path, folder: pathlib.Path) -> None:
-    """Copies a checkpoint; its index, which marks a complete one, is last."""
-    paths = sorted(prefix.parent.glob(f"{prefix.name}.*"))
-    paths.sort(key=lambda path: path.suffix == ".index")
-    for path in paths:
-        beside = folder / (path.name + ".part")
-        shutil.copyfile(path, beside)
-        beside.replace(folder / path.name)
