@@ -24,6 +24,7 @@ from train.data.derived_corpora import in_both_directions
 from train.data_preparation import (
     PreparedData,
     describe_run,
+    fit_vocabulary_size,
     load_corpus,
     prepare,
     resolve_tokenizer,
@@ -67,6 +68,10 @@ def run(given: Options) -> None:
         options, preset = resolve(given, start, earlier, size)
         if text := describe_recipe(given, options, size):
             print(text)
+    if given.corpus.vocabulary_size is None and not (
+        start or multi_worker.is_multi_worker()
+    ):
+        options = fit_vocabulary_size(options, pairs[0])
     if options.run.both_directions:
         start = train_both_directions(options, preset, pairs, strategy)
     train(options, preset, pairs, start, strategy)

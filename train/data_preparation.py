@@ -19,9 +19,9 @@ from train.data.corpus import (
     write_demo_tests,
 )
 from train.data.corpus_loading import open_corpus, read_mixture
-from train.data.derived_corpora import with_placeholders
+from train.data.derived_corpora import in_both_directions, with_placeholders
 from train.data.encoded_corpus import DigestCachedCorpus, Encoded, encode_corpus
-from train.data.vocabulary import make_vocabulary
+from train.data.vocabulary import VocabularySizeError, make_vocabulary
 from train.data.word_links import LinkedPairs
 from train.loop.update_options import DEFAULT_NUM_EPOCHS
 from train.options import PARSING, CorpusOptions, Options
@@ -124,6 +124,21 @@ def describe_run(
     if earlier or repeated:
         description.row_multiple = (earlier or repeated).row_multiple
     return description, earlier is not None
+
+
+def fit_vocabulary_size(given: Options, training: Corpus) -> Options:
+    """Takes the size nearest to the default one that the text supports."""
+    corpus, size = given.corpus, given.corpus.vocabulary_size
+    if given.run.both_directions:
+        training = in_both_directions(training)
+    try:
+        make_vocabulary(given.vocabulary, training, size, given.cache)
+    except VocabularySizeError as error:
+        size = error.nearest
+        print(f"the text of {len(training):,} pairs supports --vocabulary-size {size}")
+    return dataclasses.replace(
+        given, corpus=dataclasses.replace(corpus, vocabulary_size=size)
+    )
 
 
 def load_or_learn_vocabulary(

@@ -7,8 +7,6 @@ CTranslate2's.
 
 import dataclasses
 import importlib.util
-import io
-import itertools
 import json
 import pathlib
 import random
@@ -37,8 +35,8 @@ from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
 from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID
-from train.data.corpus import FilePairs, demo_pairs
-from train.data.vocabulary import TRAINING, explain_sentencepiece_error
+from train.data.corpus import FilePairs, Pairs, demo_pairs
+from train.data.vocabulary import VocabularySizeError, learn_vocabulary
 
 WARM_UP_SENTENCES = 3
 Ids = list[int]
@@ -70,20 +68,14 @@ def learn_tokenizer(pairs: list[tuple[str, str]], vocabulary_size: int) -> bytes
 
     So the vocabulary of every system has the size that is asked for.
     """
-    model = io.BytesIO()
+    corpus = Pairs(*map(list, zip(*pairs, strict=True)))
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=itertools.chain.from_iterable(pairs),
-            model_writer=model,
-            vocab_size=vocabulary_size,
-            hard_vocab_limit=False,
-            minloglevel=2,
-            **TRAINING,
-        )
-    except RuntimeError as error:
-        message = explain_sentencepiece_error(str(error), vocabulary_size)
-        raise UserError(message) from None
-    proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
+        model = learn_vocabulary(corpus, vocabulary_size)
+    except VocabularySizeError as error:
+        if error.nearest > vocabulary_size:
+            raise
+        model = learn_vocabulary(corpus, error.nearest)
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
     for index in range(len(proto.pieces), vocabulary_size):
         piece = proto.pieces.add()
         piece.piece, piece.score = f"<unused_{index}>", -1e9

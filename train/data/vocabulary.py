@@ -39,6 +39,14 @@ TRAINING = {
 }
 
 
+class VocabularySizeError(UserError):
+    """A size that the text does not support; the nearest one that it does."""
+
+    def __init__(self, message: str, nearest: int):
+        super().__init__(message)
+        self.nearest = nearest
+
+
 @dataclasses.dataclass(frozen=True)
 class VocabularyOptions:
     """How text is split into subwords."""
@@ -222,7 +230,7 @@ def learn_vocabulary(
         The serialized SentencePiece model.
 
     Raises:
-        UserError: If the text supports only fewer subwords, or if
+        VocabularySizeError: If the text supports only fewer subwords, or if
             `vocabulary_size` is less than the number of characters.
     """
     model = io.BytesIO()
@@ -238,9 +246,7 @@ def learn_vocabulary(
             **TRAINING,
         )
     except RuntimeError as error:
-        raise UserError(
-            explain_sentencepiece_error(str(error), vocabulary_size)
-        ) from None
+        raise explain_sentencepiece_error(str(error), vocabulary_size) from None
     return model.getvalue()
 
 
@@ -252,23 +258,21 @@ def sample_text(corpus: Corpus, limit: int) -> list[tuple[str, str]]:
     return list(itertools.islice(corpus, 0, None, step))
 
 
-def explain_sentencepiece_error(message: str, vocabulary_size: int) -> str:
+def explain_sentencepiece_error(message: str, vocabulary_size: int) -> UserError:
     received = f"Received: --vocabulary-size {vocabulary_size}"
-    limit = re.search(r"value <= (\d+)", message)
-    if limit:
-        return (
-            "the vocabulary is larger than the text supports, which is "
-            f"{limit[1]} subwords. {received}"
-        )
-    needed = re.search(r"smaller than required_chars\D*\d+ vs (\d+)", message)
-    if needed:
-        return (
-            "the vocabulary must hold the characters of the text, at least "
-            f"{needed[1]} subwords. {received}"
-        )
+    for pattern, wanted in (
+        (r"value <= (\d+)", "is larger than the text supports, which is"),
+        (
+            r"smaller than required_chars\D*\d+ vs (\d+)",
+            "must hold the characters of the text, at least",
+        ),
+    ):
+        if found := re.search(pattern, message):
+            text = f"the vocabulary {wanted} {found[1]} subwords. {received}"
+            return VocabularySizeError(text, int(found[1]))
     if "sentences_.empty()" in message:
-        return (
+        return UserError(
             f"the text must have lines of at most {MAX_LINE_BYTES:,} bytes that are "
             "not empty. Received: none"
         )
-    return f"no vocabulary could be learnt: {message.strip()}. {received}"
+    return UserError(f"no vocabulary could be learnt: {message.strip()}. {received}")
