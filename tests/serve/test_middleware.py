@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from serve import middleware, processes
+from serve import middleware, server
 from serve.middleware import TimeoutProtocol
 from tests.helpers import service_client
 from tests.helpers.fake_models import FunctionRuntime
@@ -194,7 +194,7 @@ def test_idle_connections_do_not_shut_others_out(reversing, monkeypatch):
     "sent", ["", f"{HEAD}Content-Length: 9\r\n\r\n"], ids=["idle", "no body"]
 )
 def test_510_silent_connections_do_not_shut_health_out(reversing, sent):
-    processes.allow_connections()
+    server.allow_connections()
     with (
         service_client.serve_function(reversing) as service,
         contextlib.ExitStack() as stack,
