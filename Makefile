@@ -117,14 +117,15 @@ INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check --editable
 
 # Torch brings Triton, nothing here needs it, and it ends any process that has
 # imported TensorFlow 2.20 or 2.21 (tensorflow#124205). Chromium is no Python
-# package: Debian's, where one may and can install it.
+# package: Debian's, where one may and can install it; nor is Caddy.
 APT = apt-get -qq -o Acquire::http::Timeout=30 -o Acquire::Retries=0
 .venv/peers.stamp: setup.cfg pyproject.toml .venv/bin/python
 	$(INSTALL) '.[train,test,dev,peers]'
 	@$(PY) -m pip uninstall --quiet --yes triton
-	@if command -v apt-get && test $$(id -u) = 0 && ! command -v chromium; \
-	then $(APT) update && $(APT) install --yes chromium; fi >/dev/null || \
-	    echo "no chromium: the tests that need it are skipped" >&2
+	@if command -v apt-get && test $$(id -u) = 0 && \
+	    ! { command -v chromium && command -v caddy; }; \
+	then $(APT) update && $(APT) install --yes chromium caddy; fi >/dev/null || \
+	    echo "no chromium or caddy: the tests that need them are skipped" >&2
 	@touch $@
 
 clean:

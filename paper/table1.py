@@ -254,5 +254,7 @@ def run(sizes: Sizes) -> None:
 
 
 if __name__ == "__main__":
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    argparse.ArgumentParser(
+        prog="python -m paper.table1", description=__doc__
+    ).parse_args()
     run(Sizes())

@@ -6,15 +6,13 @@ and the file of keys anew.
 """
 
 import argparse
-import contextlib
 
 from command_line.errors import UserError, exit_on_user_error
 from command_line.options import add_options, read_options
 
 try:
-    from serve.middleware import bind
     from serve.options import ServeOptions
-    from serve.processes import run_process, run_processes
+    from serve.server import run
 except ImportError as error:
     with exit_on_user_error():
         raise UserError(
@@ -26,15 +24,6 @@ def parse_options(argv: list[str] | None = None) -> ServeOptions:
     parser = argparse.ArgumentParser(prog="python -m serve", description=__doc__)
     add_options(parser, ServeOptions)
     return read_options(parser.parse_args(argv), ServeOptions)
-
-
-def run(options: ServeOptions) -> None:
-    http = options.http
-    # The socket is bound before the models are loaded, since the port may be
-    # taken; until it listens, it refuses connections.
-    with contextlib.closing(bind(http.host, http.port)) as listener:
-        serve = run_process if http.workers == 1 else run_processes
-        serve(options, listener)
 
 
 def main(argv: list[str] | None = None) -> None:

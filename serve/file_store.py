@@ -1,73 +1,67 @@
-"""Keeps translated files until they expire."""
+"""Keeps translated files in memory until they expire."""
 
-import contextlib
-import os
-import pathlib
-import re
 import secrets
-import shutil
-import tempfile
 import time
-import weakref
+from collections import OrderedDict
 from typing import NamedTuple
 
 MAX_BYTES = 2**26
+MAX_FILES = 10_000
 SECONDS = 1200
-# The folder that several processes share; without it each has its own.
-FOLDER_VARIABLE = "TRANSLATED_FILES_DIR"
-KEY = re.compile(r"[\w-]{22}", re.ASCII)
 
 
 class File(NamedTuple):
-    """A file to download."""
+    """A file to download, and when it expires, in seconds of the monotonic clock."""
 
     name: str
     content: bytes
+    expiry: float
 
 
 class FileStore:
-    """Files in a temporary folder, which expire; the oldest are removed first."""
+    """Files that expire; the oldest are removed first.
 
-    def __init__(self, max_bytes: int = MAX_BYTES, seconds: float = SECONDS):
-        self._max_bytes, self._seconds = max_bytes, seconds
-        folder = os.environ.get(FOLDER_VARIABLE)
-        if folder is None:
-            folder = tempfile.mkdtemp()
-            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._folder = pathlib.Path(folder)
+    Args:
+        max_bytes: Int, maximum size of all files; the newest one is kept
+            whatever its size.
+        max_files: Int, maximum number of files.
+        seconds: Float, after how long a file expires.
+    """
+
+    def __init__(
+        self,
+        max_bytes: int = MAX_BYTES,
+        max_files: int = MAX_FILES,
+        seconds: float = SECONDS,
+    ):
+        self._max_bytes, self._max_files = max_bytes, max_files
+        self._seconds = seconds
+        # By key, the oldest first. A dict would search for its first entry.
+        self._files = OrderedDict()
+        self._bytes = 0
 
     def add(self, name: str, content: bytes) -> str:
         """Stores a file; returns an unguessable key."""
+        self._remove_expired()
         key = secrets.token_urlsafe(16)
-        # Renamed when complete: no other process finds half of it.
-        path = self._folder / f"{key}.part"
-        path.write_bytes(name.encode() + b"\n" + content)
-        path.rename(self._folder / key)
-        self._drop_old()
+        self._files[key] = File(name, content, time.monotonic() + self._seconds)
+        self._bytes += len(content)
+        while len(self._files) > 1 and (
+            self._bytes > self._max_bytes or len(self._files) > self._max_files
+        ):
+            self._remove_oldest()
         return key
 
     def find(self, key: str) -> File | None:
         """Returns the file of a key, or `None` if it has expired."""
-        self._drop_old()
-        if not KEY.fullmatch(key):
-            return None
-        try:
-            stored = (self._folder / key).read_bytes()
-        except FileNotFoundError:
-            return None
-        name, _, content = stored.partition(b"\n")
-        return File(name.decode(), content)
+        self._remove_expired()
+        return self._files.get(key)
 
-    def _drop_old(self) -> None:
-        stored = []
-        for path in self._folder.iterdir():
-            with contextlib.suppress(FileNotFoundError):  # Another process was faster.
-                status = path.stat()
-                stored.append((status.st_mtime_ns, status.st_size, path))
-        kept = sum(size for _, size, _ in stored)
-        oldest = time.time_ns() - self._seconds * 1e9
-        for time_ns, size, path in sorted(stored):
-            if kept <= self._max_bytes and time_ns > oldest:
-                break
-            kept -= size
-            path.unlink(missing_ok=True)
+    def _remove_expired(self) -> None:
+        now = time.monotonic()
+        while self._files and next(iter(self._files.values())).expiry <= now:
+            self._remove_oldest()
+
+    def _remove_oldest(self) -> None:
+        _, file = self._files.popitem(last=False)
+        self._bytes -= len(file.content)

@@ -3,20 +3,16 @@
 import asyncio
 import datetime
 import json
-import os
 import re
 import uuid
 from collections.abc import Callable
 from typing import NamedTuple
 
 import prometheus_client
-from prometheus_client import Counter, Gauge, Histogram, multiprocess
+from prometheus_client import Counter, Gauge, Histogram
 
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 ROWS = (1, 2, 4, 8, 16, 32)
-# The folder in which processes share their metrics; prometheus_client reads
-# this variable when it is imported.
-SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 GONE = 499  # nginx's status for a client that disconnected.
 REQUEST_ID = re.compile(rb"[\w.:-]{1,128}", re.ASCII)
 
@@ -55,9 +51,7 @@ class Metrics:
             make(
                 Histogram, "batch_rows", "Sentences in a batch", "model", buckets=ROWS
             ),
-            make(
-                Gauge, "waiting", "Queue length", "model", multiprocess_mode="livesum"
-            ),
+            make(Gauge, "waiting", "Queue length", "model"),
             make(Counter, "model_errors", "Batches that failed", "model"),
         )
         self._of_pair = [
@@ -87,12 +81,8 @@ class Metrics:
             metric.labels(pair).inc(amount)
 
     def render(self) -> bytes:
-        """Returns Prometheus's text format: the sums over all processes."""
-        registry = self._registry
-        if SHARED_FOLDER in os.environ:
-            registry = prometheus_client.CollectorRegistry()
-            multiprocess.MultiProcessCollector(registry)
-        return prometheus_client.generate_latest(registry)
+        """Returns the metrics in Prometheus's text format."""
+        return prometheus_client.generate_latest(self._registry)
 
 
 class AccessLog:

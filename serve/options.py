@@ -103,7 +103,6 @@ class HttpOptions:
     access_log: bool = option(
         False, "write a line of JSON to standard output for each request"
     )
-    workers: int = option(1, "processes, each with its own models", positive(int))
 
     def __post_init__(self):
         for name, is_valid, wanted in CHECKS:

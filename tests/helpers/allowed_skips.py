@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+import sysconfig
 
 import pytest
 
@@ -10,7 +11,8 @@ import pytest
 PEER_REASON = "needs a peer of `make peers`: "
 ALLOWED_REASONS = (
     PEER_REASON,
-    f"{PEER_REASON}chromium",  # There is not always an apt-get to bring it.
+    f"{PEER_REASON}chromium",  # There is not always an apt-get to bring it,
+    f"{PEER_REASON}caddy",  # or this.
     f"{PEER_REASON}npm",  # Nor Node.js, nor the network to its registry.
     # It has an environment of its own: `make bulk`.
     f"{PEER_REASON}apache_beam",
@@ -23,8 +25,14 @@ def pytest_runtest_setup(item):
     """Skips a test marked `peers` where one of them is not installed."""
     for marker in item.iter_markers("peers"):
         for name in marker.args:
-            if not (importlib.util.find_spec(name) or shutil.which(name)):
+            if not (importlib.util.find_spec(name) or find_program(name)):
                 pytest.skip(PEER_REASON + name)
+
+
+def find_program(name):
+    """Returns the path of a program of this environment or of the system, or `None`."""
+    scripts = sysconfig.get_path("scripts")
+    return shutil.which(name, path=scripts) or shutil.which(name)
 
 
 def pytest_sessionfinish(session):

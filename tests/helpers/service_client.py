@@ -15,7 +15,7 @@ import uvicorn
 from serve.app import make_app
 from serve.middleware import bind
 from serve.options import HttpOptions, LimitOptions
-from serve.processes import make_config
+from serve.server import make_config
 from tests.helpers.fake_models import FunctionRuntime, make_outputs
 
 

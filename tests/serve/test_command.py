@@ -1,4 +1,4 @@
-"""The command `python -m serve`: what it refuses, and how it ends."""
+"""The command `python -m serve` and `serve.server`: refusals, and how it ends."""
 
 import runpy
 import signal
@@ -58,7 +58,7 @@ def test_a_model_server_serves_too(servable, model):
 
 def test_without_its_packages_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "serve.processes")
+    monkeypatch.delitem(sys.modules, "serve.server")
 
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(serve.__file__, run_name="__main__")
@@ -67,15 +67,19 @@ def test_without_its_packages_it_says_what_to_install(monkeypatch, capsys):
     assert "needs `pip install '.[web]'`. Rec" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_sigterm_ends_it_when_all_is_answered(export_dir):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "serve", "--port=0"] + [f"--pair=en:es={export_dir}"],
+def start(location):
+    """Starts the command."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "serve", "--port=0", f"--pair=en:es={location}"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    with process:
+
+
+@pytest.mark.slow
+def test_sigterm_ends_it_when_all_is_answered(export_dir):
+    with start(export_dir) as process:
         assert process.stdout.readline() == "en to es\n"
         port = int(process.stdout.readline().rpartition(":")[2].strip("/\n"))
         service = service_client.ServiceClient(port)
@@ -90,4 +94,22 @@ def test_sigterm_ends_it_when_all_is_answered(export_dir):
 
     assert answers[0].json()["translatedText"].count("\n") == 179
     assert status == -signal.SIGTERM
+    assert "Traceback" not in complaints
+
+
+@pytest.mark.slow
+def test_sigterm_ends_it_while_a_model_loads():
+    # A model server that accepts a connection and never answers.
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        start(f"127.0.0.1:{silent.getsockname()[1]}") as process,
+    ):
+        silent.settimeout(60)
+        connection, _ = silent.accept()
+        with connection:
+            process.send_signal(signal.SIGTERM)
+            output, complaints = process.communicate(timeout=25)
+
+    assert process.returncode == -signal.SIGTERM
+    assert output == ""
     assert "Traceback" not in complaints

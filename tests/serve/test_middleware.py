@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from serve import middleware, processes
+from serve import middleware, server
 from serve.middleware import TimeoutProtocol
 from serve.options import HttpOptions
 from tests.helpers import service_client
@@ -234,7 +234,7 @@ def test_idle_connections_do_not_shut_others_out(reversing, monkeypatch):
     ids=["idle", "no body"],
 )
 def test_510_silent_connections_shut_nobody_out(reversing, sent):
-    processes.allow_connections()
+    server.allow_connections()
     with (
         service_client.serve_function(reversing) as service,
         contextlib.ExitStack() as stack,

@@ -10,7 +10,7 @@ import uvicorn
 from serve import app
 from serve.middleware import bind
 from serve.options import HttpOptions, LimitOptions
-from serve.processes import make_config
+from serve.server import make_config
 from tests.helpers import service_client
 from tests.helpers.fake_models import FunctionRuntime, make_outputs
 from tests.helpers.service_client import ReversingModel, ServiceClient
