@@ -93,6 +93,8 @@ def translate_sources(
         lines = itertools.islice(read_lines(sources), done, None)
         count = done + feed(process, lines)
         if process.returncode:
+            if not drop_incomplete_line(file):
+                part.unlink()
             raise SystemExit(process.returncode)
         written = drop_incomplete_line(file)
         if written != count:
@@ -219,6 +221,13 @@ def run(argv: list[str] | None) -> list[str]:
     targets = run_dir / f"distilled-{name}.txt"
     rest += ["--train-target", str(targets)]
     check_training(parse_options(rest))
+    others = [path.name for path in run_dir.glob("distilled-*.txt") if path != targets]
+    if others and read_arguments(run_dir):
+        raise UserError(
+            "--teacher, --train-source and --references must be those of the run in "
+            f"{run_dir}, whose text is {others[0]}; take another --run-dir. Received: "
+            f"--teacher {own.teacher}, with which it would be {targets.name}"
+        )
     run_dir.mkdir(parents=True, exist_ok=True)
     translate_sources(own.teacher, source, targets, own.references)
     return rest

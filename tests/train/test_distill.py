@@ -162,6 +162,35 @@ def test_refuses_before_it_translates(corpus, options, message, capsys):
     assert not list(pathlib.Path().glob("run/*"))
 
 
+def test_refuses_another_teacher_than_that_of_the_run(corpus, capsys):
+    options = "--train-source=a.en", "--preset=tiny"
+    distill.main(command(*options))
+    arguments = {"train_source": "a.en", "vocabulary_size": 400, "max_length": 90}
+    content = {"arguments": arguments, "steps_per_epoch": 1, "packages": {}}
+    content["preset"] = {"description": ""}
+    pathlib.Path("run/arguments.json").write_text(json.dumps(content))
+
+    line = refusal(capsys, distill.main, command(*options, teacher="other"))
+
+    assert "--teacher, " in line
+    assert "run, whose text is distilled-" in line
+    assert len(corpus[0]) == 1
+    assert len([*pathlib.Path("run").iterdir()]) == 2
+    distill.main(command(*options))
+    assert len(corpus[0]) == 2
+
+
+def test_a_teacher_that_fails_leaves_no_text(corpus, monkeypatch):
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda _, **kwargs: POPEN(["false"], **kwargs)
+    )
+
+    with pytest.raises(SystemExit):
+        distill.main(command("--train-source=a.en"))
+
+    assert not [*pathlib.Path("run").iterdir()]
+
+
 def test_refuses_a_pipe(corpus, capsys):
     reader, writer = os.pipe()
     os.close(writer)

@@ -22,11 +22,11 @@ REFUSED = (
 class DistributedUpdates:
     """Mix-in of a Keras optimizer: sums, clips and checks gradients.
 
-    Keras clips the gradient of each replica before it sums them, and its
-    `LossScaleOptimizer` does not count skipped updates, so the position in the
-    corpus would be lost. This class sums first. An update whose gradient is
-    not finite leaves weights and moments as they are, and counts in `skipped`,
-    `skipped_in_a_row` and, like every update, in `iterations`.
+    Keras clips the gradient of each replica before it sums them. This class sums
+    first. An update whose gradient is not finite leaves weights and moments as
+    they are, and counts in `skipped` and `skipped_in_a_row`. `iterations`, by which
+    an optimizer corrects its moments and schedules its rate, counts the others, as
+    with Keras's `LossScaleOptimizer`; `updates`, the position in the corpus, all.
 
     Args:
         *args: Arguments of the optimizer.
@@ -61,6 +61,11 @@ class DistributedUpdates:
                 "loss_scale", "float32", FIRST_LOSS_SCALE
             )
             self._good_in_a_row = self._add_number("good_in_a_row", "int64")
+
+    @property
+    def updates(self):
+        """Int64 scalar, the number of updates, skipped ones included."""
+        return self.iterations.value + self.skipped.value
 
     def _add_number(self, name, dtype, value=0):
         return self.add_variable(
@@ -110,20 +115,13 @@ class DistributedUpdates:
                 strategy.extended.call_for_each_replica(function, args)
 
             finite = strategy.experimental_local_results(finite)[0]
-            tf.cond(
-                finite,
-                lambda: call(update, gradients, variables),
-                lambda: call(self._count_iteration),
-            )
+            tf.cond(finite, lambda: call(update, gradients, variables), lambda: None)
 
         gradients = [gradient * factor for gradient in gradients]
         context.merge_call(update_or_skip, args=(gradients, finite))
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
         return list(grads_and_vars)  # `apply` has summed them.
-
-    def _count_iteration(self):
-        self.iterations.assign_add(1)
 
     def _count(self, finite):
         good = tf.cast(finite, tf.int64)
@@ -167,7 +165,7 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
             args=(gradients, [v.value for v in variables]),
             kwargs={"factor": factor, "numbers": numbers},
         )
-        self._count_iteration()
+        self.iterations.assign_add(tf.cast(finite, tf.int64))
 
     def _update_all(self, strategy, gradients, variables, **kwargs):
         for i, variable in enumerate(variables):

@@ -10,6 +10,7 @@ from train.data.batch_plan import BatchPlan
 from train.data.corpus_statistics import count_overlap
 from train.data.encoded_corpus import Encoded
 
+FEW_PAIRS = 1_000
 MANY_TOO_LONG = 0.1  # Share of the pairs.
 
 
@@ -99,6 +100,11 @@ def find_warnings(report: dict) -> list[str]:
                 f"{len(figures['source_lengths']) - 1}: take a higher one, or "
                 "split the text into sentences"
             )
+    if (kept := report["training"]["kept"]) < FEW_PAIRS:
+        found.append(
+            f"warning: {kept:,} training pairs are few: the model learns them by "
+            "heart, and hardly translates other sentences"
+        )
     model = report["model"]
     if model["steps"] <= model["warmup_steps"]:
         found.append(

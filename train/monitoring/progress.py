@@ -21,7 +21,7 @@ class Progress(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self._started = time.monotonic()
-        self._left = self._steps - int(self.model.optimizer.iterations.numpy())
+        self._left = self._steps - int(self.model.optimizer.updates.numpy())
 
     def on_train_batch_end(self, batch, logs=None):
         updates = batch + 1

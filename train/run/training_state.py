@@ -55,8 +55,10 @@ class TrainingState(keras.callbacks.Callback):
 
     @property
     def updates(self) -> int:
-        """Updates made so far."""
-        return int(self._training_model.optimizer.iterations.numpy())
+        """Updates made so far, skipped ones included."""
+        optimizer = self._training_model.optimizer
+        # An optimizer of Keras counts them all.
+        return int(getattr(optimizer, "updates", optimizer.iterations).numpy())
 
     @property
     def checkpoints(self) -> list[str]:

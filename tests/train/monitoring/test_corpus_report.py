@@ -49,7 +49,8 @@ def test_prints_what_the_text_is_like_and_writes_json(report, tmp_path, capsys):
     assert "'Other cats …' as 'Other cats ...'" in text
     passes = report["model"]["steps"] / report["batches"]["batches_per_pass"]
     assert f"851,456 parameters, 8,000 updates ({passes:.1f} passes)" in text
-    assert "warning" not in text
+    assert text.count("warning") == 1
+    assert "warning: 16 training pairs are few" in text
     written = (tmp_path / "report.json").read_text(encoding="utf-8")
     assert json.loads(written) == json.loads(json.dumps(report))
 
@@ -63,7 +64,7 @@ def test_prints_what_the_text_is_like_and_writes_json(report, tmp_path, capsys):
     ],
 )
 def test_warns_of_probable_mistakes(too_long, steps, expected):
-    figures = {"pairs": 100, "too_long": 0, "source_lengths": [0] * 257}
+    figures = {"pairs": 100, "too_long": 0, "kept": 1_000, "source_lengths": [0] * 257}
     report = {
         "training": {**figures, "too_long": too_long},
         "validation": figures,
