@@ -117,7 +117,10 @@ class Writer:
             if span:
                 parts.append(self._copy(*span))
             else:
+                before, after = self._sentence.edges
+                parts.append("" if left else before)
                 parts.append(self._write_gap(gap, left, right))
+                parts.append("" if right else after)
         return "".join(parts), " ".join(item.plain for item in items)
 
     def _find_copied_gap(

@@ -42,8 +42,9 @@ class Node:
 
     @property
     def follows(self) -> bool:
-        """Whether it belongs to the word before it."""
-        return self.touches[0] and not self.touches[1]
+        """Whether it has no words, and belongs to the one before it."""
+        has_words = self.run[0] < self.run[1]
+        return self.touches[0] and not self.touches[1] and not has_words
 
     @property
     def stands_alone(self) -> bool:

@@ -4,8 +4,16 @@ import bisect
 import collections
 import dataclasses
 import re
+from collections.abc import Iterable
 
-from documents.markup.markup_tokens import MAX_DEPTH, Kind, Span, Token, copy_with_edits
+from documents.markup.markup_tokens import (
+    CHANGES,
+    MAX_DEPTH,
+    Kind,
+    Span,
+    Token,
+    copy_with_edits,
+)
 from documents.markup.segments import Segment
 from documents.markup.tag_projection import Node
 from documents.markup.word_alignment import Word, find_words, split_words
@@ -23,6 +31,7 @@ class Sentence:
     segment: Segment
     span: Span  # In the text of the segment.
     place: Span  # In the document, with its tags.
+    edges: tuple[str, str]  # The blanks in `place` before and after its text.
     text: str  # The input of the model.
     starts: list[int]  # Where each character of `text` begins in the document.
     ends: list[int]  # Where each character ends.
@@ -58,11 +67,11 @@ def make_sentences(
     Raises:
         ValueError: If tags nest too deep in a sentence.
     """
-    sentences, done = [], 0
+    sentences = []
     wholes = [(start, end) for start, end, _ in segment.marks if start < end]
     for first, last in join_spans(spans, wholes):
         for start, end in split_long(segment.hidden, first, last, wholes):
-            marks, done = take_markup(segment.marks, start, end, done)
+            marks = take_markup(segment, start, end)
             if any(map(str.isalpha, visible(segment, start, end, marks))):
                 span = start, end
                 sentences.append(
@@ -76,6 +85,12 @@ def make_sentence(
 ) -> Sentence:
     """Returns the sentence of a span, see `make_sentences`."""
     start, end = span
+    begin, stop = (marks[0][0], marks[-1][1]) if marks else span
+    edges = (
+        copy_blanks(segment, begin, start, source),
+        copy_blanks(segment, end, stop, source),
+    )
+    marks = [(*(min(max(start, i), end) for i in mark[:2]), mark[2]) for mark in marks]
     first, last = segment.starts[start], segment.ends[end - 1]
     if marks:
         first = min(first, marks[0][2].start)
@@ -94,6 +109,7 @@ def make_sentence(
         segment,
         span,
         (first, last),
+        edges,
         text,
         starts,
         ends,
@@ -179,25 +195,41 @@ def has_only_capitals(hidden: str, text: str, lowered: str) -> bool:
     return sum(word.isupper() and len(word) > 1 for word in hidden.split()) > 1
 
 
-def take_markup(marks: list, start: int, end: int, done: int) -> tuple:
-    """Returns the markup of a span, and the number of tokens taken so far.
+def take_markup(segment: Segment, start: int, end: int) -> list:
+    """Returns the markup of a span, with the tags that blanks part from it.
 
-    At its edges a sentence takes the tokens from the first start tag to the
-    last end tag; `done` tokens of the segment are taken already.
+    At its edges a sentence takes the start tags of elements that end in it or
+    after it, and the end tags of those that begin in it or before it.
     """
-    first = done
-    while first < len(marks) and (
-        marks[first][1] < start
-        or (marks[first][1] == start and marks[first][2].kind is not Kind.OPEN)
-    ):
-        first += 1
-    last = first
-    for place in range(first, len(marks)):
-        if marks[place][0] > end:
-            break
-        if marks[place][0] < end or marks[place][2].kind is Kind.CLOSE:
-            last = place + 1
-    return marks[first:last], last
+    text, marks = segment.text, segment.marks
+    begin, stop = start, end
+    while begin and text[begin - 1].isspace():
+        begin -= 1
+    while stop < len(text) and text[stop].isspace():
+        stop += 1
+    first = bisect.bisect_left(marks, begin, key=lambda mark: mark[0])
+    inner = bisect.bisect_right(marks, start, key=lambda mark: mark[1])
+    outer = bisect.bisect_left(marks, end, key=lambda mark: mark[0])
+    last = bisect.bisect_right(marks, stop, key=lambda mark: mark[1])
+    inner -= count_to_unpaired(reversed(marks[first:inner]), Kind.OPEN)
+    outer += count_to_unpaired(marks[outer:last], Kind.CLOSE)
+    return marks[inner:outer]
+
+
+def count_to_unpaired(marks: Iterable, kind: Kind) -> int:
+    """Returns the number of tokens up to the last tag without its other half."""
+    depth = most = count = 0
+    for number, (_, _, token) in enumerate(marks, start=1):
+        depth += CHANGES.get(token.kind, 0) * CHANGES[kind]
+        if depth > most:
+            most, count = depth, number
+    return count
+
+
+def copy_blanks(segment: Segment, start: int, end: int, source: str) -> str:
+    """Returns the blanks of a range of a text, as in the document."""
+    places = zip(segment.starts[start:end], segment.ends[start:end], strict=True)
+    return "".join(source[slice(*place)] for place in places)
 
 
 def write_text(

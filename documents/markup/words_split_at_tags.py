@@ -211,14 +211,15 @@ def find_same_place(old: str, new: str, place: int) -> int | None:
         >>> find_same_place("Ana's", "Anna", 3) is None
         True
     """
+    after = old[place]
     if not new.startswith(old[:place]):
         if not new.endswith(old[place:]):
             return None
         place += len(new) - len(old)
     if not 0 < place < len(new):
         return None
-    # A word that stays may be split before a mark, as it was.
-    return place if new == old or kind_of(new[place]) != "mark" else None
+    # A letter is not parted from its mark unless it was.
+    return place if new[place] == after or kind_of(new[place]) != "mark" else None
 
 
 def align_parts(

@@ -25,10 +25,20 @@ WORDS = st.sampled_from(
         *("www.a.org", "¶", "→", "®", "🙂", "*", "4.", "3.5", "a\u00a0b"),
         *("\u200etwo", "\u2068a b\u2069", "a@b.org"),
         *("x\u202f!", "\n", "\n  ", "  ", "\t", "e\u0301t\u0301", "snake_x"),
+        *("👨\u200d👩\u200d👧", "I ❤\ufe0f it", "👍🏽", "♪", "ها", "ی"),
     ]
 )
-HTML_TEXTS = WORDS | st.sampled_from(
-    ["&amp;", "&lt;b&gt;", "AT&T", "a < b", "&nbsp;", "&#233;t&#xe9;", "&eacute"]
+# Characters without width, which belong to what is before them.
+MARKS = "\u200b\u200c\u200d\u200e\u200f\u00ad\u2060\ufeff\ufe0f\u0301"
+WORDS |= st.sampled_from(MARKS)
+REFERENCES = st.sampled_from(
+    ["&amp;", "&#233;", "&#32;", "&#10;", "&#160;", "&#8203;", "&#x301;", "&#xad;"]
+)
+HTML_TEXTS = (
+    WORDS
+    | REFERENCES
+    | st.sampled_from(["&lt;b&gt;", "AT&T", "a < b", "&nbsp;", "&#xe9;t", "&eacute"])
+    | st.sampled_from(["&rlm;", "&shy;", "&zwnj;", "&zwj;", "&NoBreak;"])
 )
 GLUE = st.sampled_from(["", "", " "])
 
@@ -59,7 +69,7 @@ HTML = sequence(
     # Tags without their other half.
     | st.sampled_from(["</b>", "<i>", "</p>", "<p>", "<br>", "<b>x<i>y</b>z</i>"])
 )
-XML_TEXTS = WORDS | st.sampled_from(["&amp;", "&lt;", "&#233;", "<c/>", "<!--c-->"])
+XML_TEXTS = WORDS | REFERENCES | st.sampled_from(["&lt;", "<c/>", "<!--c-->"])
 XML = st.recursive(
     XML_TEXTS,
     lambda inner: element(
