@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from documents.markup.markup_tokens import (
     CHANGES,
     MAX_DEPTH,
+    RUBY_TEXTS,
     Kind,
     Span,
     Token,
@@ -276,6 +277,8 @@ def build_tree(
         before = source[max(0, token.start - 1) : token.start]
         after = source[token.end : token.end + 1]
         touches = bool(before.strip()), bool(after.strip())
+        if token.name in RUBY_TEXTS:
+            touches = True, False  # It is of the word before it.
         node = Node(start, end, number, touches=touches)
         if token.kind is Kind.CLOSE and names[token.name]:
             close_tag(stack, tokens, names, number, start)
