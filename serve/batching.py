@@ -20,7 +20,8 @@ from typing import Any
 
 from command_line.errors import UserError
 from serve.metrics import ModelMetrics
-from translate.line_batching import BYTES_A_TOKEN, MAX_ROWS, MIN_TOKENS
+from translate.line_batching import BYTES_A_TOKEN, MIN_TOKENS
+from translate.runtime.bounded_batches import MAX_ROWS
 from translate.runtime.tf_serving import RefusedRequestError
 
 WAIT = 0.005  # Seconds to wait for more sentences.

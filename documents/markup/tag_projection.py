@@ -227,7 +227,7 @@ class Projection:
         lo, hi = run
         if not node.first:
             return lo
-        if node.first == len(self._is_source_word):
+        if node.last == len(self._is_source_word):
             return hi
         for follows in (node.follows, not node.follows):
             column = self._weights[lo:hi, node.first - follows]

@@ -71,7 +71,8 @@ def find_words(text: str) -> list[Word]:
     while place < len(text):
         kind, end = kind_of(text[place]), place + 1
         if place in wholes:
-            kind, end = "letter", wholes[place]
+            end = wholes[place]
+            kind = "letter" if has_letter(text[place:end]) else "sign"
         elif kind == "letter":
             end = end_of_letters(text, place)
         elif kind != "blank":

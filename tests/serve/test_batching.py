@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from serve import batching
 from serve.batching import Batcher, BusyError, TooLongError, count_tokens
 from serve.metrics import ModelMetrics
-from translate.line_batching import MAX_ROWS
+from translate.runtime.bounded_batches import MAX_ROWS
 from translate.runtime.tf_serving import RefusedRequestError
 
 BUDGET = 64

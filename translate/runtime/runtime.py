@@ -18,8 +18,10 @@ from command_line.cpu_count import count_processors
 from command_line.errors import UserError
 from documents.markup.word_alignment import word_attention
 from documents.plain_text import translate_whole
+from documents.symbols import has_lost_symbols, restore_symbols
 from text_processing.placeholders import PLACEHOLDERS
 from translate.report.explanation_page import describe_translation, render
+from translate.runtime.bounded_batches import MAX_ALIGNED_SQUARES, in_batches
 from translate.runtime.capitals import is_in_capitals, with_one_capital
 from translate.word_confidence import group_words
 
@@ -99,12 +101,26 @@ class Runtime(abc.ABC):
         )
 
     def translate_batch(self, lines: list[bytes | str]) -> dict[str, np.ndarray]:
-        """Returns the outputs of the default signature.
+        """Returns the outputs of the default signature, with symbols that it loses.
+
+        See `restore_symbols`.
 
         Raises:
             UserError: If these are not of a translation model.
         """
-        return check_outputs(self.ask(SIGNATURE, {"text": strings(lines)}), len(lines))
+        texts = strings(lines)
+        outputs = check_outputs(self.ask(SIGNATURE, {"text": texts}), len(lines))
+        translations = outputs["translation"].copy()
+        pairs = zip(
+            map(decode_line, texts), map(decode_line, translations), strict=True
+        )
+        lossy = {i: p for i, p in enumerate(pairs) if has_lost_symbols(*p)}
+        weights = [None] * len(lossy)
+        if "align" in self.signatures:
+            weights = in_batches([*lossy.values()], MAX_ALIGNED_SQUARES, self.align)
+        for (row, pair), some in zip(lossy.items(), weights, strict=True):
+            translations[row] = restore_symbols(*pair, some).encode()
+        return {**outputs, "translation": translations}
 
     def translate(self, texts: list[str]) -> list[Translation]:
         """Translates sentences; those in capitals as if they were not."""
