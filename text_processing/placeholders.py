@@ -83,7 +83,8 @@ def is_symbol(text: str) -> bool:
     if len(text) > 1:
         return unicodedata.category(text[0]) == "So" or "\u20e3" in text
     return (
-        unicodedata.category(text) in ("So", "Sm", "Sk")
+        text != "\ufffd"  # It replaces invalid bytes.
+        and unicodedata.category(text) in ("So", "Sm", "Sk")
         and unicodedata.normalize("NFKC", text) == text
     )
 

@@ -89,7 +89,7 @@ def test_no_symbol_of_unicode_is_lost():
         character
         for character in map(chr, range(0x100, 0x20000))
         if unicodedata.category(character) in ("So", "Sm", "Sk")
-        and unicodedata.normalize("NFKC", character) == character
+        and unicodedata.normalize("NFKC", character) == character != "\ufffd"
     ]
     text = "a " + " a ".join(symbols)
 

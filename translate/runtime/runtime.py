@@ -101,9 +101,7 @@ class Runtime(abc.ABC):
         )
 
     def translate_batch(self, lines: list[bytes | str]) -> dict[str, np.ndarray]:
-        """Returns the outputs of the default signature, with symbols that it loses.
-
-        See `restore_symbols`.
+        """Returns the outputs of the default signature, with symbols that it lost.
 
         Raises:
             UserError: If these are not of a translation model.
@@ -111,16 +109,24 @@ class Runtime(abc.ABC):
         texts = strings(lines)
         outputs = check_outputs(self.ask(SIGNATURE, {"text": texts}), len(lines))
         translations = outputs["translation"].copy()
-        pairs = zip(
-            map(decode_line, texts), map(decode_line, translations), strict=True
-        )
-        lossy = {i: p for i, p in enumerate(pairs) if has_lost_symbols(*p)}
+        pairs = [
+            (decode_line(text), decode_line(translation))
+            for text, translation in zip(texts, translations, strict=True)
+        ]
+        for row, text in self._restore_symbols(pairs).items():
+            translations[row] = text.encode()
+        return {**outputs, "translation": translations}
+
+    def _restore_symbols(self, pairs: list[tuple[str, str]]) -> dict[int, str]:
+        """Returns the translations that lost symbols, with them, by their index."""
+        lossy = {i: pair for i, pair in enumerate(pairs) if has_lost_symbols(*pair)}
         weights = [None] * len(lossy)
         if "align" in self.signatures:
             weights = in_batches([*lossy.values()], MAX_ALIGNED_SQUARES, self.align)
-        for (row, pair), some in zip(lossy.items(), weights, strict=True):
-            translations[row] = restore_symbols(*pair, some).encode()
-        return {**outputs, "translation": translations}
+        return {
+            index: restore_symbols(*pair, some)
+            for (index, pair), some in zip(lossy.items(), weights, strict=True)
+        }
 
     def translate(self, texts: list[str]) -> list[Translation]:
         """Translates sentences; those in capitals as if they were not."""
@@ -199,13 +205,17 @@ class Runtime(abc.ABC):
             "translate_nbest",
             {"text": strings(texts), "beam_size": np.int32(beam_size)},
         )
-        return [
-            [decode_line(text) for text in row[valid & (~was_cut | was_cut[0])]]
-            for row, valid, was_cut in zip(
-                *(outputs[n] for n in ("translation", "valid", "truncated")),
-                strict=True,
-            )
-        ]
+        found = []
+        for text, row, valid, was_cut in zip(
+            texts,
+            *(outputs[n] for n in ("translation", "valid", "truncated")),
+            strict=True,
+        ):
+            others = row[valid & (~was_cut | was_cut[0])]
+            pairs = [(text, decode_line(other)) for other in others]
+            restored = self._restore_symbols(pairs)
+            found.append([restored.get(i, new) for i, (_, new) in enumerate(pairs)])
+        return found
 
     def find_words(self, pairs: list[tuple[str, str]]) -> list[dict]:
         """Returns the words of sentences and of their translations.
