@@ -114,8 +114,11 @@ def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment
 
 
 def hide(text: str, spans: list[Span]) -> str:
-    """Replaces untranslated parts of a text by letters."""
-    edits = [(start, end, "X" + "x" * (end - start - 1)) for start, end in spans]
+    """Replaces untranslated parts of a text by letters, one by no initial."""
+    edits = [
+        (start, end, "X" + "x" * (end - start - 1) if end - start > 1 else "ª")
+        for start, end in spans
+    ]
     return copy_with_edits(text, edits)
 
 

@@ -131,6 +131,7 @@ def test_the_model_reads_the_results_of_fields():
             "<w:r><w:rPr><w:i/></w:rPr><w:t>two</w:t><w:tab/></w:r>",
             [("two", True), ("\t", True)],
         ),
+        (run("red ") + run("car ", "<w:i/>"), [("car", True), (" red ", None)]),
         # The most frequent format is that of text without a tag.
         (
             run("a ") + run("long italic text of words", "<w:i/>"),
