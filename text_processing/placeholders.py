@@ -70,6 +70,8 @@ def find_untranslatable_spans(text: str) -> list[tuple[int, int]]:
 
 def find_symbol_spans(text: str) -> list[tuple[int, int]]:
     """Returns the spans of symbols that a vocabulary may lack, such as emoji."""
+    if text.isascii():
+        return []
     spans = (found.span("symbol") for found in UNTRANSLATABLE.finditer(text))
     return [span for span in spans if span[0] >= 0 and is_symbol(text[slice(*span)])]
 
@@ -80,13 +82,12 @@ def is_symbol(text: str) -> bool:
     Currencies and the symbols up to U+00FF are left to the model, and so are
     those that the tokenizer spells in letters, such as ™ and №.
     """
-    if len(text) > 1:
-        return unicodedata.category(text[0]) == "So" or "\u20e3" in text
-    return (
-        text != "\ufffd"  # It replaces invalid bytes.
-        and unicodedata.category(text) in ("So", "Sm", "Sk")
-        and unicodedata.normalize("NFKC", text) == text
-    )
+    if "\u20e3" in text:  # A keycap.
+        return True
+    if unicodedata.category(text[0]) not in ("So", "Sm", "Sk"):
+        return False
+    # U+FFFD replaces invalid bytes.
+    return len(text) > 1 or unicodedata.normalize("NFKC", text) == text != "\ufffd"
 
 
 def replace_in_pair(source: str, target: str) -> tuple[str, str]:
