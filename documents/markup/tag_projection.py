@@ -229,7 +229,9 @@ class Projection:
             return lo
         if node.last == len(self._is_source_word):
             return hi
-        for follows in (node.follows, not node.follows):
+        # A symbol goes on from the words before it.
+        first = node.follows or (node.is_leaf and not self._has_word(node))
+        for follows in (first, not first):
             column = self._weights[lo:hi, node.first - follows]
             if column.any():
                 return lo + int(column.argmax()) + follows

@@ -57,6 +57,14 @@ def align_words(
         leaf.fixed = row, row + 1
         found[row] = 0
         found[row, leaf.first] = 1
+    known = {sentence.text[start:end] for start, end, _ in sentence.words}
+    is_known = [
+        not is_word and translation[start:end] in known for start, end, is_word in words
+    ]
+    for leaf in sentence.leaves:
+        if leaf not in spans and not sentence.words[leaf.first].is_word:
+            # A full stop, say, is not what the model wrote for a symbol.
+            found[is_known, leaf.first] = 0
     best = np.where(found.any(axis=1), found.argmax(axis=1), -1)
     return Alignment(words, found, best.tolist())
 

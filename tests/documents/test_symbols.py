@@ -64,15 +64,22 @@ def test_symbols_are_put_back_without_an_alignment(text, translation, expected):
 
 @pytest.mark.parametrize(
     ("translation", "expected"),
-    [("cats I love", "😆 cats I love"), ("cats I love - - -", "cats I love 😆")],
+    [("cats I love", "cats I love 😆"), ("cats I love - - -", "cats I love 😆")],
 )
 def test_a_symbol_goes_where_it_is_aligned(translation, expected):
     weights = np.zeros((len(find_words(translation)), 4))
     weights[[0, 1, 2], [3, 0, 1]] = 1
     weights[3:, 2] = 1  # Signs that the model wrote for it.
-    weights[0, 2] = 0.1
+    weights[0, 2] = 0.1  # Less than the attention to the word before the symbol.
 
     assert restore_symbols("I love 😆 cats", translation, weights) == expected
+
+
+def test_a_symbol_replaces_no_sign_of_the_sentence():
+    weights = np.eye(3, 4)
+    weights[2] = 0, 0, 0.9, 0.1  # The full stop.
+
+    assert restore_symbols("See it 😆.", "Veja isso.", weights) == "Veja isso 😆."
 
 
 WORDS = st.sampled_from(["cat", "the dog", "don't", "a, b", "end.", "THE END", "猫が"])
