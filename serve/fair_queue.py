@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Hashable
 from typing import Any
 
-from translate.line_batching import MAX_ROWS
+from translate.runtime.bounded_batches import MAX_ROWS
 
 # The client of the present request: the name of its key, or its address.
 CLIENT = contextvars.ContextVar("client", default="")

@@ -1,10 +1,11 @@
-"""Finds text that translation leaves unchanged, such as URLs, `{0}` and 5 kg.
+"""Finds text that translation leaves unchanged, such as URLs, `{0}`, 5 kg and ☺.
 
 `PLACEHOLDERS` replace such text. A vocabulary that was learned with
 placeholders has each of them as one subword.
 """
 
 import re
+import unicodedata
 
 # Unicode normalization does not change these, so the tokenizer finds them.
 PLACEHOLDERS = tuple(f"⦅{number}⦆" for number in range(10))
@@ -19,6 +20,13 @@ UNITS = (
     "[kKMGT]i?B|px|pt|dpi|fps|rpm|mph|lb|oz|ft"
 )
 NUMBER = r"\d+(?:[.,\u00a0\u202f]\d+)*"
+# A keycap, a flag, or what may be a symbol, with what modifies it or is joined to it.
+SYMBOL = (
+    r"(?P<symbol>(?:[0-9\#*]\ufe0f?\u20e3|[©®]\ufe0f|[\U0001f1e6-\U0001f1ff]{2}"
+    r"|[^\w\s\x00-\xff])"
+    r"(?:[\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"
+    r"|\u200d[^\w\s\x00-\xff])*)"
+)
 UNTRANSLATABLE = re.compile(
     r"""(?xi:
     \b(?:https?|ftp)://[^\s<>"⦅⦆]*[^\s<>"⦅⦆.,;:!?'()\[\]{}*_…»“”’]/?
@@ -37,22 +45,49 @@ UNTRANSLATABLE = re.compile(
     | (?<![\w.,])[€£$¥]\ ?"""
     + NUMBER
     + r"""(?!\w)
-    )"""
+    )|"""
+    + SYMBOL
 )
 
 
 def find_untranslatable_spans(text: str) -> list[tuple[int, int]]:
     """Returns the spans of a text that stay unchanged.
 
-    They are URLs, e-mail addresses, variables of templates and of `printf`, and
-    numbers with a unit or currency.
+    They are URLs, e-mail addresses, variables of templates and of `printf`,
+    numbers with a unit or currency, and the spans of `find_symbol_spans`.
 
     Example:
         >>> text = "Mail {name} at a@b.org: 5 kg, 30 %."
         >>> [text[start:end] for start, end in find_untranslatable_spans(text)]
         ['{name}', 'a@b.org', '5 kg', '30 %']
     """
-    return [found.span() for found in UNTRANSLATABLE.finditer(text)]
+    return [
+        found.span()
+        for found in UNTRANSLATABLE.finditer(text)
+        if not found["symbol"] or is_symbol(found["symbol"])
+    ]
+
+
+def find_symbol_spans(text: str) -> list[tuple[int, int]]:
+    """Returns the spans of symbols that a vocabulary may lack, such as emoji."""
+    if text.isascii():
+        return []
+    spans = (found.span("symbol") for found in UNTRANSLATABLE.finditer(text))
+    return [span for span in spans if span[0] >= 0 and is_symbol(text[slice(*span)])]
+
+
+def is_symbol(text: str) -> bool:
+    """Returns whether a match of `SYMBOL` is an emoji or another symbol.
+
+    Currencies and the symbols up to U+00FF are left to the model, and so are
+    those that the tokenizer spells in letters, such as ™ and №.
+    """
+    if "\u20e3" in text:  # A keycap.
+        return True
+    if unicodedata.category(text[0]) not in ("So", "Sm", "Sk"):
+        return False
+    # U+FFFD replaces invalid bytes.
+    return len(text) > 1 or unicodedata.normalize("NFKC", text) == text != "\ufffd"
 
 
 def replace_in_pair(source: str, target: str) -> tuple[str, str]:

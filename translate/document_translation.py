@@ -11,15 +11,13 @@ from documents.markup.translate_markup import (
     describe_counts,
     run_steps,
 )
-from translate.line_batching import MAX_ROWS, cut_batches
+from translate.runtime.bounded_batches import (
+    MAX_ALIGNED_SQUARES,
+    MAX_SQUARES,
+    in_batches,
+)
 from translate.runtime.runtime import Runtime
 from translate.segmentation import find_sentences
-
-# Maximum number of sentences in a batch times the square of the bytes of the
-# longest one. It bounds the attention weights of a head and layer. `align`
-# computes those of all heads and layers, and refuses more than 2**26 numbers.
-MAX_SQUARES = 2**21
-MAX_ALIGNED_SQUARES = 2**17
 
 
 def make_sentence_translator(
@@ -52,22 +50,6 @@ def make_sentence_translator(
         align,
         has_tags and runtime.knows_placeholders,
     )
-
-
-def in_batches(items: list, max_squares: int, answer) -> list:
-    """Returns the answers to texts, or to pairs of them, of similar length."""
-
-    def fits(rows, longest):
-        return rows <= MAX_ROWS and rows * longest**2 <= max_squares
-
-    pairs = [(item,) if isinstance(item, str) else item for item in items]
-    sizes = [max(len(text.encode()) for text in pair) for pair in pairs]
-    found = [None] * len(items)
-    for batch in cut_batches(sizes, fits):
-        answers = answer([items[i] for i in batch])
-        for index, each in zip(batch, answers, strict=True):
-            found[index] = each
-    return found
 
 
 def translate_document(

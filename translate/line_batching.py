@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from command_line.errors import UserError
 from command_line.options import option
-from export.bundle.server_config import WARMUP_BATCH_SIZES
+from translate.runtime.bounded_batches import cut_batches
 from translate.runtime.runtime import Runtime
 
 WINDOW = 2048  # Lines of a window.
@@ -20,8 +20,6 @@ BYTES_A_TOKEN = 4  # Average bytes of a subword in European text.
 # Minimum cost of a line: a short line has as many beams, and its translation
 # may be longer.
 MIN_TOKENS = 8
-# Maximum batch size of the server, as in `batching_parameters.txt`.
-MAX_ROWS = WARMUP_BATCH_SIZES[-1]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,27 +103,6 @@ def cut_line_batches(
         return rows <= max_rows and rows * tokens <= batch_tokens
 
     return cut_batches(list(map(len, lines)), fits)
-
-
-def cut_batches(
-    sizes: list[int], fits: Callable[[int, int], bool]
-) -> Iterator[list[int]]:
-    """Yields batches of indices of similar size, the smallest first.
-
-    Args:
-        sizes: Size of each item.
-        fits: Function from the number of items of a batch and the size of its
-            largest one to whether the model takes it. One item always is a batch.
-    """
-    batch = []
-    for index in sorted(range(len(sizes)), key=lambda i: sizes[i]):
-        # The item is the largest so far, so the others are padded to it.
-        if batch and not fits(len(batch) + 1, sizes[index]):
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
 
 
 def print_warnings(counts: collections.Counter, of: str = "lines") -> None:

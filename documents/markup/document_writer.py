@@ -33,6 +33,7 @@ class Format(NamedTuple):
 HTML_ESCAPING = Escaping(lambda text, is_first: html.escape(text, quote=False))
 ATTRIBUTE_ESCAPING = Escaping(lambda text, is_first: html.escape(text))
 IMAGE_ESCAPING = Escaping(lambda text, is_first: IMAGE_SPECIAL.sub(r"\\\g<0>", text))
+ESCAPINGS = {"markdown": IMAGE_ESCAPING, "text": HTML_ESCAPING}  # By `Value.syntax`.
 # Markdown is escaped only where parsing the translation shows the need.
 UNESCAPED = Escaping(lambda text, is_first: text)
 MARKDOWN_ESCAPING = Escaping(escape_markdown, copies_plain=False)
@@ -89,8 +90,7 @@ class DocumentWriter:
 
     def _write_value(self, value: Value, group: list) -> Edit:
         """Returns the edit of an attribute's value."""
-        in_markdown = value.syntax == "markdown"
-        escaping = IMAGE_ESCAPING if in_markdown else ATTRIBUTE_ESCAPING
+        escaping = ESCAPINGS.get(value.syntax, ATTRIBUTE_ESCAPING)
         copy = functools.partial(copy_with_edits, self._source, [])
         edits = [
             (*found[0].place, write_sentence(*found, escaping, copy)[0])
@@ -129,7 +129,8 @@ class DocumentWriter:
         All is escaped in them or, if that does not help, they are kept.
         """
         read = resolve(self._format.read(result))
-        found = list(split_into_segments(read, result, False))
+        found = split_into_segments(read, result, False)
+        found = [segment for segment in found if segment.value is None]
         starts = [segment.starts[0] for segment in found]
         ends = [segment.ends[-1] for segment in found]
         has_changed = False

@@ -13,7 +13,13 @@ import html
 import re
 from collections.abc import Iterator
 
-from documents.markup.markup_tokens import Kind, Token, Value, is_untranslated
+from documents.markup.markup_tokens import (
+    RUBY_TEXTS,
+    Kind,
+    Token,
+    Value,
+    is_untranslated,
+)
 
 # Elements that end a sentence. All other elements are inline.
 BLOCK_NAMES = """
@@ -22,7 +28,7 @@ BLOCK_NAMES = """
     embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5
     h6 head header hgroup hr html iframe legend li link main map menu meta nav
     noembed noframes noscript ol optgroup option p param picture plaintext pre
-    rp rt script search section select slot source style summary table tbody td
+    script search section select slot source style summary table tbody td
     template textarea tfoot th thead title tr track ul video xmp
 """
 BLOCKS = frozenset(BLOCK_NAMES.split())
@@ -51,9 +57,10 @@ IMPLIED_ENDS = {
     **dict.fromkeys(["td", "th"], frozenset(["td", "th", "tr", "tbody"])),
     "tr": frozenset(["tr", "tbody"]),
     "option": frozenset(["option", "optgroup"]),
+    **dict.fromkeys(RUBY_TEXTS, RUBY_TEXTS),
 }
 # In these, start tags imply nothing about an element around them.
-CONTAINERS = frozenset(["ul", "ol", "menu", "dir", "dl", "table", "select"])
+CONTAINERS = frozenset(["ul", "ol", "menu", "dir", "dl", "table", "select", "ruby"])
 ENDED = frozenset([*IMPLIED_ENDS, *CONTAINERS])
 TRANSLATED = frozenset(["alt", "title", "placeholder", "aria-label"])
 
@@ -87,9 +94,8 @@ def read_html_document(source: str) -> Iterator[Token]:
         elif token.kind is Kind.CLOSE and name in AFTER_P:
             kept -= opened[-1:] == ["p"]
         for left_out in reversed(opened[kept:]):
-            yield Token(
-                *(Kind.CLOSE, token.start, token.start), name=left_out, is_block=True
-            )
+            place, is_block = token.start, left_out in BLOCKS
+            yield Token(Kind.CLOSE, place, place, name=left_out, is_block=is_block)
             counts[left_out] -= 1
         del opened[kept:]
         if token.kind is Kind.CLOSE and opened[-1:] == [name]:

@@ -26,11 +26,12 @@ class Kind(enum.Enum):
 
 
 class Value(NamedTuple):
-    """The value of an attribute that is translated."""
+    """A text within a token that is translated apart: an attribute's, or ruby's."""
 
     start: int
     end: int
-    syntax: str  # `"quoted"`, `"unquoted"` or, for an image, `"markdown"`.
+    # `"quoted"`, `"unquoted"`, for an image `"markdown"`, or for ruby `"text"`.
+    syntax: str
 
 
 class Token(NamedTuple):
@@ -46,13 +47,15 @@ class Token(NamedTuple):
     is_block: bool = False  # Whether a tag ends a sentence.
     # Whether the content of a tag stays; `None` if the tag does not decide.
     keeps: bool | None = None
-    values: tuple[Value, ...] = ()  # Those of its attributes that are translated.
+    values: tuple[Value, ...] = ()  # Those in it that are translated.
 
 
 # Inline elements whose text is not natural language.
 CODE = frozenset(["code", "kbd", "samp", "tt", "var", "math", "svg", "object"])
 # The same for elements that end a sentence.
 CODE_BLOCKS = frozenset(["pre", "script", "style", "textarea", "template"])
+# Pronunciations, and their brackets for browsers that do not put them apart.
+RUBY_TEXTS = frozenset(["rt", "rp"])
 HTML = "html"  # The name of texts of HTML in Markdown.
 MAX_DEPTH = 200  # Maximum depth of nested tags in a sentence.
 CHANGES = {Kind.OPEN: 1, Kind.CLOSE: -1}
@@ -132,7 +135,7 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
                 leave_scope(scopes, found, texts)
     while scopes:
         leave_scope(scopes, found, texts)
-    return merge_symbols(found)
+    return merge_symbols(merge_ruby_texts(found))
 
 
 def count_tag(scopes: list[Scope], name: str, change: int) -> int:
@@ -154,6 +157,33 @@ def leave_scope(scopes: list[Scope], found: list[Token], texts: list[str]) -> No
         first, last = found[scope.place], found[-1]
         kind = Kind.VERBATIM if text.strip() else Kind.VOID
         found[scope.place :] = [first._replace(kind=kind, end=last.end, text=text)]
+
+
+def merge_ruby_texts(tokens: list[Token]) -> list[Token]:
+    """Merges each text of ruby, with its tags, into one token."""
+    found, first = [], None  # `first` is the index of the text's start tag.
+    for token in tokens:
+        is_ruby = token.name in RUBY_TEXTS
+        if token.kind is Kind.BREAK:
+            first = None
+        elif is_ruby and token.kind is Kind.OPEN:
+            first = len(found)
+        found.append(token)
+        if is_ruby and token.kind is Kind.CLOSE and first is not None:
+            values = []
+            for each in found[first:]:
+                values += each.values
+                if each.kind is Kind.TEXT and values and values[-1].end == each.start:
+                    values[-1] = values[-1]._replace(end=each.end)
+                elif each.kind is Kind.TEXT:
+                    values.append(Value(each.start, each.end, "text"))
+            found[first:] = [
+                found[first]._replace(
+                    kind=Kind.VOID, end=token.end, values=tuple(values)
+                )
+            ]
+            first = None
+    return found
 
 
 def merge_symbols(tokens: list[Token]) -> list[Token]:

@@ -114,21 +114,25 @@ def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment
 
 
 def hide(text: str, spans: list[Span]) -> str:
-    """Replaces untranslated parts of a text by letters."""
-    edits = [(start, end, "X" + "x" * (end - start - 1)) for start, end in spans]
+    """Replaces untranslated parts of a text by letters, one by no initial."""
+    edits = [
+        (start, end, "X" + "x" * (end - start - 1) if end - start > 1 else "ª")
+        for start, end in spans
+    ]
     return copy_with_edits(text, edits)
 
 
 def split_into_segments(
     tokens: list[Token], source: str, with_attributes: bool
 ) -> Iterator[Segment]:
-    """Yields the segments that have letters; attributes before their sentence."""
+    """Yields the segments that have letters, in the order of the document."""
     group, values = [], []
     for token in [*tokens, Token(Kind.BREAK, len(source), len(source))]:
-        values += token.values if with_attributes else ()
+        values += [v for v in token.values if with_attributes or v.syntax == "text"]
         if token.kind is not Kind.BREAK:
             group.append(token)
             continue
         runs = [(split_at_entities(source, v.start, v.end), v) for v in values]
-        yield from filter(None, itertools.starmap(make_segment, [*runs, (group,)]))
+        found = filter(None, itertools.starmap(make_segment, [*runs, (group,)]))
+        yield from sorted(found, key=lambda segment: segment.starts[0])
         group, values = [], []

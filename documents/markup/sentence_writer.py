@@ -114,10 +114,9 @@ class Writer:
                 # Text of the source may be markup at another position.
                 is_same = span and (right is None or right.is_copy)
                 parts.append(left.written if is_same else left.escaped)
-            if span:
-                parts.append(self._copy(*span))
-            else:
-                parts.append(self._write_gap(gap, left, right))
+            parts.append(
+                self._copy(*span) if span else self._write_gap(gap, left, right)
+            )
         return "".join(parts), " ".join(item.plain for item in items)
 
     def _find_copied_gap(
@@ -241,7 +240,7 @@ class Writer:
         return found == blank or (found == " " and blank.isspace() and is_copy)
 
     def _write_gap(self, gap: list[int], left: Item | None, right: Item | None) -> str:
-        """Writes tags and the blank among them: before the first start tag."""
+        """Writes tags, the blank before the first start tag, and blanks of edges."""
         blank, parts = self._blank(left, right), []
         has_both = bool(blank) or left is None
         is_written = not blank
@@ -258,7 +257,9 @@ class Writer:
                 parts.append(blank)
                 is_written = True
             parts.append(text)
-        return "".join(parts if is_written else [*parts, blank])
+        before, after = self._sentence.edges
+        parts = ["" if left else before, *parts, "" if is_written else blank]
+        return "".join(parts) + ("" if right else after)
 
     def _count_closed(self, gap: list[int]) -> int:
         """Returns the number of tags up to the last end tag at the left."""

@@ -42,8 +42,9 @@ class Node:
 
     @property
     def follows(self) -> bool:
-        """Whether it belongs to the word before it."""
-        return self.touches[0] and not self.touches[1]
+        """Whether it has no words, and belongs to the one before it."""
+        has_words = self.run[0] < self.run[1]
+        return self.touches[0] and not self.touches[1] and not has_words
 
     @property
     def stands_alone(self) -> bool:
@@ -226,9 +227,11 @@ class Projection:
         lo, hi = run
         if not node.first:
             return lo
-        if node.first == len(self._is_source_word):
+        if node.last == len(self._is_source_word):
             return hi
-        for follows in (node.follows, not node.follows):
+        # A symbol goes on from the words before it.
+        first = node.follows or (node.is_leaf and not self._has_word(node))
+        for follows in (first, not first):
             column = self._weights[lo:hi, node.first - follows]
             if column.any():
                 return lo + int(column.argmax()) + follows

@@ -1,13 +1,14 @@
 """A sentence of a document: the model's input and the tree of its tags."""
 
 import bisect
-import collections
 import dataclasses
 import re
+from collections.abc import Iterable
 
-from documents.markup.markup_tokens import MAX_DEPTH, Kind, Span, Token, copy_with_edits
+from documents.markup.markup_tokens import CHANGES, Kind, Span, Token, copy_with_edits
 from documents.markup.segments import Segment
 from documents.markup.tag_projection import Node
+from documents.markup.tag_tree import build_tree, locate_tags
 from documents.markup.word_alignment import Word, find_words, split_words
 from text_processing.placeholders import PLACEHOLDERS
 
@@ -23,6 +24,7 @@ class Sentence:
     segment: Segment
     span: Span  # In the text of the segment.
     place: Span  # In the document, with its tags.
+    edges: tuple[str, str]  # The blanks in `place` before and after its text.
     text: str  # The input of the model.
     starts: list[int]  # Where each character of `text` begins in the document.
     ends: list[int]  # Where each character ends.
@@ -58,11 +60,11 @@ def make_sentences(
     Raises:
         ValueError: If tags nest too deep in a sentence.
     """
-    sentences, done = [], 0
+    sentences = []
     wholes = [(start, end) for start, end, _ in segment.marks if start < end]
     for first, last in join_spans(spans, wholes):
         for start, end in split_long(segment.hidden, first, last, wholes):
-            marks, done = take_markup(segment.marks, start, end, done)
+            marks = take_markup(segment, start, end)
             if any(map(str.isalpha, visible(segment, start, end, marks))):
                 span = start, end
                 sentences.append(
@@ -76,6 +78,12 @@ def make_sentence(
 ) -> Sentence:
     """Returns the sentence of a span, see `make_sentences`."""
     start, end = span
+    begin, stop = (marks[0][0], marks[-1][1]) if marks else span
+    edges = (
+        copy_blanks(segment, begin, start, source),
+        copy_blanks(segment, end, stop, source),
+    )
+    marks = [(*(min(max(start, i), end) for i in mark[:2]), mark[2]) for mark in marks]
     first, last = segment.starts[start], segment.ends[end - 1]
     if marks:
         first = min(first, marks[0][2].start)
@@ -84,7 +92,8 @@ def make_sentence(
     tokens = [token for _, _, token in marks]
     root, leaves = build_tree(tokens, spans, len(text), source)
     lowered = text[:1] + text[1:].lower()
-    is_uppercase = has_only_capitals(segment.hidden[start:end], text, lowered)
+    shown = visible(segment, start, end, marks)
+    is_uppercase = has_only_capitals(shown, text, lowered)
     if is_uppercase:
         text = lowered
     cuts = sorted({place for span in spans for place in span})
@@ -94,6 +103,7 @@ def make_sentence(
         segment,
         span,
         (first, last),
+        edges,
         text,
         starts,
         ends,
@@ -104,21 +114,6 @@ def make_sentence(
         words,
         locate_tags(root, spans, [word.start for word in words]),
     )
-
-
-def locate_tags(root: Node, spans: list[Span], begins: list[int]) -> list[list[int]]:
-    """Sets the words of each node; returns the indices of tags before each word."""
-    gaps = [[] for _ in range(len(begins) + 1)]
-    for number, (start, end) in enumerate(spans):
-        if start == end:
-            gaps[bisect.bisect_left(begins, start)].append(number)
-    nodes = [root]
-    while nodes:
-        node = nodes.pop()
-        node.first = bisect.bisect_left(begins, node.start)
-        node.last = bisect.bisect_left(begins, node.end)
-        nodes += node.children
-    return gaps
 
 
 def find_whole(wholes: list[Span], index: int) -> Span | None:
@@ -172,32 +167,48 @@ def visible(segment: Segment, start: int, end: int, marks: list) -> str:
     return copy_with_edits(segment.text, edits, start, end)
 
 
-def has_only_capitals(hidden: str, text: str, lowered: str) -> bool:
+def has_only_capitals(shown: str, text: str, lowered: str) -> bool:
     """Returns whether a text has two words or more, all in capitals."""
-    if not hidden.isupper() or len(text) != len(lowered):
+    if not shown.isupper() or len(text) != len(lowered):
         return False
-    return sum(word.isupper() and len(word) > 1 for word in hidden.split()) > 1
+    return sum(word.isupper() and len(word) > 1 for word in shown.split()) > 1
 
 
-def take_markup(marks: list, start: int, end: int, done: int) -> tuple:
-    """Returns the markup of a span, and the number of tokens taken so far.
+def take_markup(segment: Segment, start: int, end: int) -> list:
+    """Returns the markup of a span, with the tags that blanks part from it.
 
-    At its edges a sentence takes the tokens from the first start tag to the
-    last end tag; `done` tokens of the segment are taken already.
+    At its edges a sentence takes the start tags of elements that end in it or
+    after it, and the end tags of those that begin in it or before it.
     """
-    first = done
-    while first < len(marks) and (
-        marks[first][1] < start
-        or (marks[first][1] == start and marks[first][2].kind is not Kind.OPEN)
-    ):
-        first += 1
-    last = first
-    for place in range(first, len(marks)):
-        if marks[place][0] > end:
-            break
-        if marks[place][0] < end or marks[place][2].kind is Kind.CLOSE:
-            last = place + 1
-    return marks[first:last], last
+    text, marks = segment.text, segment.marks
+    begin, stop = start, end
+    while begin and text[begin - 1].isspace():
+        begin -= 1
+    while stop < len(text) and text[stop].isspace():
+        stop += 1
+    first = bisect.bisect_left(marks, begin, key=lambda mark: mark[0])
+    inner = bisect.bisect_right(marks, start, key=lambda mark: mark[1])
+    outer = bisect.bisect_left(marks, end, key=lambda mark: mark[0])
+    last = bisect.bisect_right(marks, stop, key=lambda mark: mark[1])
+    inner -= count_to_unpaired(reversed(marks[first:inner]), Kind.OPEN)
+    outer += count_to_unpaired(marks[outer:last], Kind.CLOSE)
+    return marks[inner:outer]
+
+
+def count_to_unpaired(marks: Iterable, kind: Kind) -> int:
+    """Returns the number of tokens up to the last tag without its other half."""
+    depth = most = count = 0
+    for number, (_, _, token) in enumerate(marks, start=1):
+        depth += CHANGES.get(token.kind, 0) * CHANGES[kind]
+        if depth > most:
+            most, count = depth, number
+    return count
+
+
+def copy_blanks(segment: Segment, start: int, end: int, source: str) -> str:
+    """Returns the blanks of a range of a text, as in the document."""
+    places = zip(segment.starts[start:end], segment.ends[start:end], strict=True)
+    return "".join(source[slice(*place)] for place in places)
 
 
 def write_text(
@@ -224,73 +235,6 @@ def write_text(
         spans.append((begin, length))
         done = last
     return "".join(parts), starts, ends, spans[:-1]
-
-
-def build_tree(
-    tokens: list[Token], spans: list[Span], length: int, source: str
-) -> tuple[Node, list[Node]]:
-    """Returns the tree of a sentence's tags, and its leaves with text.
-
-    A tag without its other half continues in the sentence before or after. A
-    wrongly nested tag is treated like an image.
-
-    Raises:
-        ValueError: If they nest too deep.
-    """
-    root = Node(0, length)
-    leaves, stack, depth = [], [root], 0
-    names = collections.Counter()  # Of the tags in `stack`.
-    for number, (token, (start, end)) in enumerate(zip(tokens, spans, strict=True)):
-        before = source[max(0, token.start - 1) : token.start]
-        after = source[token.end : token.end + 1]
-        touches = bool(before.strip()), bool(after.strip())
-        node = Node(start, end, number, touches=touches)
-        if token.kind is Kind.CLOSE and names[token.name]:
-            close_tag(stack, tokens, names, number, start)
-            continue
-        if token.kind is Kind.CLOSE and len(stack) == 1:
-            node.start, node.opening, node.closing = 0, None, number
-            node.children, root.children = root.children, []
-            depth += 1
-        stack[-1].children.append(node)
-        if token.kind is Kind.OPEN:
-            node.continues = True
-            stack.append(node)
-            names[token.name] += 1
-        elif start < end:
-            node.is_leaf = True
-            leaves.append(node)
-        if depth + len(stack) > MAX_DEPTH:
-            raise ValueError(
-                f"`text` must nest fewer than {MAX_DEPTH} tags in a "
-                f"sentence. Received: one more at {token.start}"
-            )
-    for node in stack[1:]:
-        node.end = length
-    return root, leaves
-
-
-def close_tag(
-    stack: list[Node],
-    tokens: list[Token],
-    names: collections.Counter,
-    number: int,
-    end: int,
-) -> None:
-    """Closes the innermost tag of a name; tags inside become empty."""
-    name = tokens[number].name
-    place = len(stack) - 1
-    while tokens[stack[place].opening].name != name:
-        place -= 1
-    closed = stack[place]
-    for node in stack[place:]:
-        names[tokens[node.opening].name] -= 1
-    for node in stack[place + 1 :]:
-        node.end, node.continues = node.start, False
-        closed.children += node.children
-        node.children = []
-    del stack[place:]
-    closed.end, closed.closing, closed.continues = end, number, False
 
 
 def split_in_half(sentence: Sentence) -> list[Span]:

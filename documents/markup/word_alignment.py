@@ -18,8 +18,10 @@ import numpy as np
 from documents.markup.markup_tokens import Span
 from text_processing.placeholders import find_untranslatable_spans
 
+# Characters without width that are in words; others are words of their own.
+IN_WORDS = "\u00ad\u200c\u200d"
 # Characters that join the letters around them to one word.
-JOINERS = "'’-‐.·\u00ad\u200c\u200d"
+JOINERS = f"'’-‐.·{IN_WORDS}"
 # Thai to Lao, Burmese, Khmer; kana; Han.
 SPACELESS = (
     *((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF)),
@@ -45,7 +47,7 @@ def kind_of(character: str) -> str:
     category = unicodedata.category(character)
     if character.isspace():
         return "blank"
-    if category[0] == "M" or category == "Cf":
+    if category[0] == "M" or character in IN_WORDS:
         return "mark"
     if category[0] not in "LN":
         return "sign"
@@ -69,7 +71,8 @@ def find_words(text: str) -> list[Word]:
     while place < len(text):
         kind, end = kind_of(text[place]), place + 1
         if place in wholes:
-            kind, end = "letter", wholes[place]
+            end = wholes[place]
+            kind = "letter" if has_letter(text[place:end]) else "sign"
         elif kind == "letter":
             end = end_of_letters(text, place)
         elif kind != "blank":

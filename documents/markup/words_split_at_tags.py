@@ -57,6 +57,14 @@ def align_words(
         leaf.fixed = row, row + 1
         found[row] = 0
         found[row, leaf.first] = 1
+    known = {sentence.text[start:end] for start, end, _ in sentence.words}
+    is_known = [
+        not is_word and translation[start:end] in known for start, end, is_word in words
+    ]
+    for leaf in sentence.leaves:
+        if leaf not in spans and not sentence.words[leaf.first].is_word:
+            # A full stop, say, is not what the model wrote for a symbol.
+            found[is_known, leaf.first] = 0
     best = np.where(found.any(axis=1), found.argmax(axis=1), -1)
     return Alignment(words, found, best.tolist())
 
@@ -211,14 +219,15 @@ def find_same_place(old: str, new: str, place: int) -> int | None:
         >>> find_same_place("Ana's", "Anna", 3) is None
         True
     """
+    after = old[place]
     if not new.startswith(old[:place]):
         if not new.endswith(old[place:]):
             return None
         place += len(new) - len(old)
     if not 0 < place < len(new):
         return None
-    # A word that stays may be split before a mark, as it was.
-    return place if new == old or kind_of(new[place]) != "mark" else None
+    # A letter is not parted from its mark unless it was.
+    return place if new[place] == after or kind_of(new[place]) != "mark" else None
 
 
 def align_parts(

@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterable
 import tensorflow as tf
 
 from export.model.request_splitting import in_chunks
-from export.model.sentence_splitting import LINE_END, join_parts, split_long, split_text
+from export.model.sentence_splitting import (
+    LINE_END,
+    join_parts,
+    split_at_symbols,
+    split_long,
+    split_text,
+)
 from export.model.tokenized_model import cut_bytes
 
 MAX_DOCUMENT = 2**20  # Maximum bytes of a document.
@@ -21,6 +27,7 @@ MIN_BYTES = 64  # Minimum cost of a sentence.
 def translate_documents(
     text: tf.Tensor,
     language: str,
+    symbols: str,
     limit: int,
     is_too_long: Callable,
     translate: Callable,
@@ -30,11 +37,13 @@ def translate_documents(
 
     A sentence in capitals, of two words or more, is translated as if only its
     first letter were a capital, and its translation is written in capitals. A
-    sentence that is too long is split: see `split_long`.
+    sentence is split at symbols that the vocabulary lacks and, if it is too long,
+    as `split_long` does.
 
     Args:
         text: String tensor `(B,)`.
         language: As in `split_text`.
+        symbols: The result of `find_unknown_symbols`; they stay.
         limit: Int, maximum tokens of a sentence that is not split.
         is_too_long: Function from strings `(N,)` to bools `(N,)`: which have
             more tokens.
@@ -48,6 +57,7 @@ def translate_documents(
 
     def answer(rows):
         parts, is_sentence = split_text(tf.gather(text, rows), language)
+        parts, is_sentence = split_at_symbols(parts, is_sentence, symbols)
         parts, is_sentence = split_long(
             parts,
             is_sentence,

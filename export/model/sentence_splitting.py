@@ -6,11 +6,13 @@ tensorflow-text's sentence breakers handle neither abbreviations nor numbers.
 """
 
 import re
+from collections.abc import Callable, Iterable
 
 import sacremoses.corpus
 import tensorflow as tf
 
-from text_processing.placeholders import FENCE
+from keras_transformer.special_ids import UNKNOWN_ID
+from text_processing.placeholders import FENCE, is_symbol
 
 # Control characters used as marks; in the input they become blanks.
 MARK, DOT = "\x1e", "\x1d"
@@ -31,6 +33,10 @@ NOTES = r"(?:\[\d+\])*"
 OPENERS = r"""["'“‘„‚”«‹»›¿¡(\[{「『（【《〈*_–—-]"""
 # A sentence does not begin with a lower-case letter.
 BEGINNING = r"[\p{Lu}\p{Lt}\p{Lo}\p{N}]"
+
+# What modifies a symbol before it.
+MODIFIERS = r"[\x{FE0E}\x{FE0F}\x{20E3}\x{1F3FB}-\x{1F3FF}\x{E0020}-\x{E007F}]"
+KEYCAP = r"[0-9#*]\x{FE0F}?\x{20E3}"
 
 ADDRESS = r"\w+://\S+|www\.\S+|[^\s@]+@[^\s@]+\.\w+"
 # Where to split a sentence that is too long, best first.
@@ -66,9 +72,7 @@ def split_text(
     )
     marked = join_parts(blocks.with_values(marked), MARK)
     parts = tf.strings.split(marked, MARK)
-    words = tf.strings.regex_replace(parts.values, ADDRESS, "")
-    has_letters = tf.strings.regex_full_match(words, r"(?s).*\p{L}.*")
-    return parts, parts.with_values(has_letters & ~is_gap(parts))
+    return parts, parts.with_values(has_letters(parts.values) & ~is_gap(parts))
 
 
 def split_long(parts, is_sentence, limit, is_too_long):
@@ -97,15 +101,61 @@ def split_long(parts, is_sentence, limit, is_too_long):
             ),
             parts.values,
         )
-        pieces = tf.strings.split(pieces, MARK)
-        has_text = tf.gather(is_sentence.values, pieces.value_rowids())
-        has_text &= ~is_gap(pieces) & (pieces.values != "")
-        rows = tf.gather(pieces.row_splits, parts.row_splits)
-        parts, is_sentence = (
-            tf.RaggedTensor.from_row_splits(values, rows, validate=False)
-            for values in (pieces.values, has_text)
-        )
+        parts, is_sentence = split_at_marks(parts, is_sentence, pieces)
     return parts, is_sentence
+
+
+def split_at_symbols(parts, is_sentence, symbols):
+    """Splits sentences at symbols, which become gaps with the blanks beside them.
+
+    `parts` and `is_sentence` are results of `split_text`; `symbols` is the class of
+    their first characters.
+    """
+    symbol = rf"(?:{symbols}|{KEYCAP})(?:{MODIFIERS}|\x{{200D}}.)*"
+    marked = tf.strings.regex_replace(
+        parts.values, rf"({BLANK}*(?:{symbol}{BLANK}*)+)", rf"{MARK}\1{MARK}"
+    )
+    marked = tf.where(is_sentence.values, marked, parts.values)
+    return split_at_marks(parts, is_sentence, marked)
+
+
+def split_at_marks(parts, is_sentence, marked):
+    """Splits parts `(B, (N))` at the marks in `marked`, the same strings `(N,)`."""
+    pieces = tf.strings.split(marked, MARK)
+    has_text = tf.gather(is_sentence.values, pieces.value_rowids())
+    has_text &= ~is_gap(pieces) & has_letters(pieces.values)
+    rows = tf.gather(pieces.row_splits, parts.row_splits)
+    return tuple(
+        tf.RaggedTensor.from_row_splits(values, rows, validate=False)
+        for values in (pieces.values, has_text)
+    )
+
+
+def find_unknown_symbols(encode: Callable[[list[str]], Iterable]) -> str:
+    """Returns RE2's class of the symbols that a vocabulary lacks.
+
+    `encode` returns the ids of each of some texts, with EOS. A symbol that is
+    known is one subword, or one after that of a blank.
+    """
+    symbols = [chr(code) for code in range(0x100, 0x20000) if is_symbol(chr(code))]
+    ranges = []
+    for symbol, ids in zip(symbols, encode(symbols), strict=True):
+        code = ord(symbol)
+        if len(ids) <= 3 and UNKNOWN_ID not in ids:
+            continue
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    parts = (rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges)
+    # No text has U+0000.
+    return rf"[\x{{0}}{''.join(parts)}]"
+
+
+def has_letters(texts):
+    """Returns which strings have letters, those of addresses apart."""
+    words = tf.strings.regex_replace(texts, ADDRESS, "")
+    return tf.strings.regex_full_match(words, r"(?s).*\p{L}.*")
 
 
 def join_parts(parts, separator=""):

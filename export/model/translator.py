@@ -28,6 +28,7 @@ from export.model.search import (
     is_suspicious,
     limits_of,
 )
+from export.model.sentence_splitting import find_unknown_symbols
 from export.model.sentence_tree_constraints import TreeLeaves
 from export.model.signature_inputs import DEFAULT_SIGNATURES, INPUTS
 from export.model.tokenized_model import TextModel
@@ -74,6 +75,9 @@ class Translator(tf.Module):
         check_ensemble(transformers, names)
         self.settings = settings
         self.tokenizer = self._model.tokenizer
+        self._symbols = find_unknown_symbols(
+            lambda texts: self.tokenizer.tokenize(texts).to_list()
+        )
         self.sequence_length = self._model.sequence_length
         self.precision = transformers[0].dtype_policy.name
         self.after_trace = lambda: None  # To show the progress of an export.
@@ -280,7 +284,8 @@ class Translator(tf.Module):
     def translate_document(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Translates documents: their sentences, not the text between them.
 
-        The outputs are those of `translate`; `"score"` is the sentences' mean.
+        Symbols that the vocabulary lacks divide sentences. The outputs are those
+        of `translate`; `"score"` is the sentences' mean.
         """
         doubts = ["truncated"]
         if self.settings.max_length_ratio:
@@ -288,6 +293,7 @@ class Translator(tf.Module):
         return translate_documents(
             text,
             self.settings.source_language,
+            self._symbols,
             self.sequence_length - 1,
             lambda sentences: self._model.tokenize(sentences)[2],
             self.translate,

@@ -123,6 +123,7 @@ def test_the_model_reads_the_results_of_fields():
             "<w:r><w:rPr><w:i/></w:rPr><w:t>two</w:t><w:tab/></w:r>",
             [("two", True), ("\t", True)],
         ),
+        (run("red ") + run("car ", "<w:i/>"), [("car", True), (" red ", None)]),
         # The most frequent format is that of text without a tag.
         (
             run("a ") + run("long italic text of words", "<w:i/>"),
@@ -186,7 +187,8 @@ def test_characters_that_xml_lacks_are_dropped():
 
 
 FORMATS = st.sampled_from(["", "<w:b/>", "<w:i/>", '<w:lang w:val="es"/>'])
-TEXTS = st.text(st.sampled_from("ab .,é&<\N{NO-BREAK SPACE}"), max_size=9)
+CHARACTERS = "ab .,é&<\N{NO-BREAK SPACE}\u200b\u200f\u00ad\u2060\u0301\ufe0f😆"
+TEXTS = st.text(st.sampled_from(CHARACTERS), max_size=9)
 OTHERS = st.sampled_from(
     [
         "<w:r><w:tab/></w:r>",

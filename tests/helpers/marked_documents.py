@@ -10,6 +10,8 @@ from documents.markup.translate_markup import SentenceTranslator
 from documents.markup.word_alignment import find_words
 
 PROTECTED_TEXTS = ("<code>x1 y</code>", "https://a.org/b?c=1&amp;d", "{name}", "5 kg")
+# Blanks just inside a tag.
+BLANKS = ("", "", "", " ", "\n  ", "&#32;", "&#160;")
 VOIDS = ("<img/>", "<!-- c -->", "<wbr/>")
 # A full stop, or what else stands between blanks.
 TOKEN = re.compile(r"5 kg|[^\s.]+(?:\.[^\s.]+)*|\.")
@@ -60,9 +62,10 @@ class Writer:
             tag = self.random.choice("abiu")
             number = next(self.numbers)
             inner = self.inline(words[start:end], depth + 1)
+            before, after = self.random.choices(BLANKS, k=2)
             parts = [
                 self.inline(words[:start], depth + 1) if start else "",
-                f"<{tag} id='{number}'>{inner}</{tag}>",
+                f"<{tag} id='{number}'>{before}{inner}{after}</{tag}>",
                 self.inline(words[end:], depth + 1) if end < len(words) else "",
             ]
             return " ".join(filter(None, parts))

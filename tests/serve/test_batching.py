@@ -12,7 +12,7 @@ from serve import batching
 from serve.batching import Batcher, BusyError, TooLargeError, count_tokens
 from serve.fair_queue import CLIENT
 from serve.metrics import ModelMetrics
-from translate.line_batching import MAX_ROWS
+from translate.runtime.bounded_batches import MAX_ROWS
 from translate.runtime.tf_serving import RefusedRequestError
 
 BUDGET = 64

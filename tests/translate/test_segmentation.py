@@ -5,6 +5,7 @@ import threading
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from documents.markup.translate_markup import markup_steps
 from translate.segmentation import find_sentences, split_texts
 
 
@@ -45,3 +46,12 @@ def test_no_sentence_is_longer_than_a_batch(text, repeated, max_bytes):
     for sentence in document.sentences:
         assert len(sentence.encode()) <= max_bytes
     assert [text[slice(*span)] for span in spans] == document.sentences
+
+
+def test_a_symbol_at_the_end_of_a_sentence_is_no_initial():
+    def split(texts):
+        return find_sentences(texts, "en")
+
+    request = next(markup_steps("I love it 😆. Two! 😆 See.", "html", split))
+
+    assert request.texts == ["I love it 😆.", "Two!", "😆 See."]

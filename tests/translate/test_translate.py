@@ -13,6 +13,7 @@ import pytest
 
 import export.__main__ as export_command
 from command_line.errors import UserError
+from documents.symbols import has_lost_symbols
 from export import check
 from export.bundle.versions import locked
 from tests.helpers.example_sentences import SENTENCES
@@ -355,3 +356,18 @@ def test_exports_from_the_command_line(refused, run_dir, tmp_path, capsys):
     assert bundle["settings"]["beam_size"] == 1
     line = refused(export_command, *arguments, "--version=7")
     assert "--version must be" in line
+
+
+@pytest.mark.parametrize(
+    "option", ["--keep-attributes", "--documents", "--format=text", "--format=html"]
+)
+def test_no_symbol_is_lost(option, export_dir, tmp_path):
+    text = (
+        "The dog 😆 sees ❤\ufe0f.\nTwo 👨\u200d👩\u200d👧!\n♪ The 1\ufe0f\u20e3 dog ♪\n"
+    )
+    (tmp_path / "in").write_text(text)
+    files = [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
+
+    translate.main([f"--export-dir={export_dir}", *files, option])
+
+    assert not has_lost_symbols(text, (tmp_path / "out").read_text())

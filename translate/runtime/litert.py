@@ -1,5 +1,6 @@
 """Runs an export for LiteRT, by `litert_translator`."""
 
+import functools
 import pathlib
 
 import numpy as np
@@ -7,6 +8,7 @@ import tensorflow as tf
 
 from export.litert.translator_loading import load_translator
 from export.model.document_translation import translate_documents
+from export.model.sentence_splitting import find_unknown_symbols
 from translate.runtime.runtime import Runtime, count_batches
 
 
@@ -49,6 +51,11 @@ class LiteRTRuntime(Runtime):
     def _translate(self, text):
         return as_outputs(self._translator.translate(text.tolist()))
 
+    @functools.cached_property
+    def _symbols(self):
+        encode = self._translator.encode_source
+        return find_unknown_symbols(lambda texts: [encode(text)[0] for text in texts])
+
     def _translate_document(self, text):
         def translate(lines):
             outputs = self._translate(lines.numpy())
@@ -62,6 +69,7 @@ class LiteRTRuntime(Runtime):
         outputs = translate_documents(
             tf.constant(text, tf.string),
             self.language,
+            self._symbols,
             self._settings["max_source_length"] - 1,
             is_too_long,
             translate,

@@ -18,8 +18,10 @@ from command_line.cpu_count import count_processors
 from command_line.errors import UserError
 from documents.markup.word_alignment import word_attention
 from documents.plain_text import translate_whole
+from documents.symbols import has_lost_symbols, restore_symbols
 from text_processing.placeholders import PLACEHOLDERS
 from translate.report.explanation_page import describe_translation, render
+from translate.runtime.bounded_batches import MAX_ALIGNED_SQUARES, in_batches
 from translate.runtime.capitals import is_in_capitals, with_one_capital
 from translate.word_confidence import group_words
 
@@ -99,12 +101,32 @@ class Runtime(abc.ABC):
         )
 
     def translate_batch(self, lines: list[bytes | str]) -> dict[str, np.ndarray]:
-        """Returns the outputs of the default signature.
+        """Returns the outputs of the default signature, with symbols that it lost.
 
         Raises:
             UserError: If these are not of a translation model.
         """
-        return check_outputs(self.ask(SIGNATURE, {"text": strings(lines)}), len(lines))
+        texts = strings(lines)
+        outputs = check_outputs(self.ask(SIGNATURE, {"text": texts}), len(lines))
+        translations = outputs["translation"].copy()
+        pairs = [
+            (decode_line(text), decode_line(translation))
+            for text, translation in zip(texts, translations, strict=True)
+        ]
+        for row, text in self._restore_symbols(pairs).items():
+            translations[row] = text.encode()
+        return {**outputs, "translation": translations}
+
+    def _restore_symbols(self, pairs: list[tuple[str, str]]) -> dict[int, str]:
+        """Returns the translations that lost symbols, with them, by their index."""
+        lossy = {i: pair for i, pair in enumerate(pairs) if has_lost_symbols(*pair)}
+        weights = [None] * len(lossy)
+        if "align" in self.signatures:
+            weights = in_batches([*lossy.values()], MAX_ALIGNED_SQUARES, self.align)
+        return {
+            index: restore_symbols(*pair, some)
+            for (index, pair), some in zip(lossy.items(), weights, strict=True)
+        }
 
     def translate(self, texts: list[str]) -> list[Translation]:
         """Translates sentences; those in capitals as if they were not."""
@@ -183,13 +205,17 @@ class Runtime(abc.ABC):
             "translate_nbest",
             {"text": strings(texts), "beam_size": np.int32(beam_size)},
         )
-        return [
-            [decode_line(text) for text in row[valid & (~was_cut | was_cut[0])]]
-            for row, valid, was_cut in zip(
-                *(outputs[n] for n in ("translation", "valid", "truncated")),
-                strict=True,
-            )
-        ]
+        found = []
+        for text, row, valid, was_cut in zip(
+            texts,
+            *(outputs[n] for n in ("translation", "valid", "truncated")),
+            strict=True,
+        ):
+            others = row[valid & (~was_cut | was_cut[0])]
+            pairs = [(text, decode_line(other)) for other in others]
+            restored = self._restore_symbols(pairs)
+            found.append([restored.get(i, new) for i, (_, new) in enumerate(pairs)])
+        return found
 
     def find_words(self, pairs: list[tuple[str, str]]) -> list[dict]:
         """Returns the words of sentences and of their translations.

@@ -8,14 +8,14 @@ import pytest
 
 from documents.markup.html_scanner import read_html
 from documents.markup.markup_tokens import Kind
-from documents.markup.translate_markup import FORMATS, translate_markup
+from documents.markup.translate_markup import FORMATS, markup_steps, translate_markup
 from documents.markup.xml_parser import read_xml
 from tests.helpers.known_alignment_translators import (
     dictionary,
     identity,
     word_for_word,
 )
-from tests.helpers.marked_documents import permuted, reverse
+from tests.helpers.marked_documents import permuted, reverse, split_sentences
 
 # Parts of documents, separated by bars.
 HTML_PARTS = (
@@ -85,6 +85,24 @@ def test_tokens_are_all_of_the_source(format, parts, data):
             "<table><tr><td translate=no>a b<td>D C<tr translate=no><td>e f"
             "<tr><td>H G</table><dl><dt translate=no>i j<dd>L K</dl>N M",
         ),
+        # Ruby is a part of its sentence, and its texts are apart.
+        (
+            "html",
+            "<p>one <ruby>東京<rp>(</rp><rt title='x y'>a <b>b</b> c</rt><rp>)</rp>"
+            "</ruby> two</p><ruby>three<rt>d e<rp>)</ruby> four",
+            "<p>TWO <ruby>東京<rp>(</rp><rt title='Y X'>A <b>B</b> C</rt><rp>)</rp>"
+            "</ruby> ONE</p>FOUR <ruby>THREE<rt>E D<rp>)</ruby>",
+        ),
+        (
+            "xml",
+            "<p>one <ruby>two<rt>a b</rt></ruby> three</p>",
+            "<p>THREE <ruby>TWO<rt>B A</rt></ruby> ONE</p>",
+        ),
+        (
+            "markdown",
+            "one <ruby>two<rt>a b</rt></ruby> three",
+            "THREE <ruby>TWO<rt>B A</rt></ruby> ONE",
+        ),
         # Nested wrongly, and unknown names.
         (
             "html",
@@ -136,6 +154,14 @@ def test_what_is_no_sentence_stays_letter_for_letter(format, source, expected):
     found = translate_markup(source, format, permuted(reverse)).content
 
     assert found == expected
+
+
+def test_the_texts_of_ruby_follow_their_sentence():
+    source = "One <ruby>東京<rp>(</rp><rt>T&ocirc;kyo</rt><rp>)</rp></ruby> tower. Two"
+
+    request = next(markup_steps(source, "html", split_sentences))
+
+    assert request.texts == ["One 東京 tower.", "Two", "Tôkyo"]
 
 
 def test_a_declaration_divides_a_text_and_a_comment_does_not():

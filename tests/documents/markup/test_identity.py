@@ -12,7 +12,12 @@ import hypothesis.strategies as st
 import pytest
 
 from documents.markup.translate_markup import translate_markup
-from tests.helpers.known_alignment_translators import identity, letters, word_swap
+from tests.helpers.known_alignment_translators import (
+    identity,
+    letters,
+    word_for_word,
+    word_swap,
+)
 
 IDENTITIES = identity(), identity(knows_placeholders=True)
 SWAP = word_swap()
@@ -25,10 +30,20 @@ WORDS = st.sampled_from(
         *("www.a.org", "¶", "→", "®", "🙂", "*", "4.", "3.5", "a\u00a0b"),
         *("\u200etwo", "\u2068a b\u2069", "a@b.org"),
         *("x\u202f!", "\n", "\n  ", "  ", "\t", "e\u0301t\u0301", "snake_x"),
+        *("👨\u200d👩\u200d👧", "I ❤\ufe0f it", "👍🏽", "♪", "ها", "ی"),
     ]
 )
-HTML_TEXTS = WORDS | st.sampled_from(
-    ["&amp;", "&lt;b&gt;", "AT&T", "a < b", "&nbsp;", "&#233;t&#xe9;", "&eacute"]
+# Characters without width, which belong to what is before them.
+MARKS = "\u200b\u200c\u200d\u200e\u200f\u00ad\u2060\ufeff\ufe0f\u0301"
+WORDS |= st.sampled_from(MARKS)
+REFERENCES = st.sampled_from(
+    ["&amp;", "&#233;", "&#32;", "&#10;", "&#160;", "&#8203;", "&#x301;", "&#xad;"]
+)
+HTML_TEXTS = (
+    WORDS
+    | REFERENCES
+    | st.sampled_from(["&lt;b&gt;", "AT&T", "a < b", "&nbsp;", "&#xe9;t", "&eacute"])
+    | st.sampled_from(["&rlm;", "&shy;", "&zwnj;", "&zwj;", "&NoBreak;"])
 )
 GLUE = st.sampled_from(["", "", " "])
 
@@ -47,6 +62,7 @@ def sequence(parts):
 
 VOIDS = ["<img>", "<!-- c -->", "<wbr>", "<img alt='the cat'>", "<img alt=cat>"]
 INLINE = ["b", "i", "a href='x>y'", "code", "sub", 'span title="a &amp; b"']
+INLINE += ["ruby", "rt", "rt", "rp"]
 BLOCK = ["p", "div", "li", "h1", "p translate=no", "pre", "td"]
 INLINE_HTML = st.recursive(
     HTML_TEXTS | st.sampled_from(VOIDS),
@@ -58,8 +74,9 @@ HTML = sequence(
     | INLINE_HTML
     # Tags without their other half.
     | st.sampled_from(["</b>", "<i>", "</p>", "<p>", "<br>", "<b>x<i>y</b>z</i>"])
+    | st.sampled_from(["<rt>", "</rt>", "<ruby>a<rt>b c<rp>)</ruby>"])
 )
-XML_TEXTS = WORDS | st.sampled_from(["&amp;", "&lt;", "&#233;", "<c/>", "<!--c-->"])
+XML_TEXTS = WORDS | REFERENCES | st.sampled_from(["&lt;", "<c/>", "<!--c-->"])
 XML = st.recursive(
     XML_TEXTS,
     lambda inner: element(
@@ -75,6 +92,7 @@ MARKDOWN_PARTS = st.sampled_from(
         *("2 * 3", "snake_case_x", "[^1]", "$x^2$", "~~gone~~", "un**bel**iev"),
         *("cat", "the dog", "don't stop.", "a\u00a0b", "<http://a.b>", "$5", "x:"),
         *("\n", "  \n", "https://a.org/b_c", "1. x", "C#", "a | b", "[x] y"),
+        *("<b> a cat </b>", "**cat**\u200b", "*\u2060cat*\u200f", "_❤\ufe0f_", "&shy;"),
     ]
 )
 LINE = st.lists(MARKDOWN_PARTS, min_size=1, max_size=5).map(" ".join)
@@ -121,6 +139,37 @@ def test_a_document_comes_back(format, sources, data):
 )
 def test_what_touches_a_tag_comes_back(source):
     check_identity(source, "html")
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<p>red <b>car </b></p>", "<p><b>car</b> red </p>"),
+        ("<p><b> red</b> car</p>", "<p> car <b>red</b></p>"),
+        ("<p><b> red </b> <i> car </i></p>", "<p> <i>car</i> <b>red</b> </p>"),
+        ("<b>&nbsp;red</b> car. One", "&nbsp;car <b>red</b>. One"),
+        ("one <b>car. </b>Two", "<b>car</b> one. Two"),
+        ("red <b>car&#32;</b><u> </u>", "<b>car</b> red&#32;<u> </u>"),
+    ],
+)
+def test_a_tag_goes_with_its_word_wherever_blanks_stand(source, expected):
+    assert translate_markup(source, "html", SWAP).content == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("A <b>cat</b>&rlm;, dog.", "A <b>CAT</b>&rlm;, DOG."),
+        ("<b>foo</b>\u200b<i>bar</i>", "<b>FOO</b>\u200b<i>BAR</i>"),
+        ("<b>cat</b>&NoBreak;<i>dog</i>", "<b>CAT</b>&NoBreak;<i>DOG</i>"),
+        ("a <b>cat</b>\u0301 dog", "A <b>CAT</b>\u0301 DOG"),
+        ("A <b>cat</b>&shy;, dog", "A <b>CAT</b>&shy;, DOG"),
+    ],
+)
+def test_characters_without_width_stay_out_of_tags(source, expected):
+    translator = word_for_word(str.upper)
+
+    assert translate_markup(source, "html", translator).content == expected
 
 
 def parts_of(source):

@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from export.model import document_translation
 from export.model.document_translation import translate_documents
+from export.model.sentence_splitting import find_unknown_symbols
+from keras_transformer.special_ids import UNKNOWN_ID
 from tests.helpers.signature_requests import ask
 
 SENTENCES = [
@@ -23,6 +25,12 @@ MARKS = ["", "- ", "  * ", "12. ", "> > ", "# ", "    ", "\u3000", "| "]
 ENDS = ["", "  ", " |", "\t42\t"]
 LINES = ["\n", "\n\n", "\r\n", "\n---\n \n", "\n```\nx = 1. Y\n\n```\n"]
 BLANKS = [" ", "  ", "\u00a0"]
+
+
+# A vocabulary that knows the arrow.
+SYMBOLS = find_unknown_symbols(
+    lambda texts: [[4, 1] if text == "→" else [UNKNOWN_ID, 1] for text in texts]
+)
 
 
 def write(seed, translate=str):
@@ -53,6 +61,7 @@ def translate(texts, translate=in_brackets, limit=99):
     outputs = translate_documents(
         tf.constant(texts, tf.string),
         "en",
+        SYMBOLS,
         limit,
         lambda sentences: tf.strings.length(sentences) > limit,
         translate,
@@ -154,3 +163,21 @@ def test_few_sentences_are_translated_at_a_time(monkeypatch):
     translate(["One. " * 7 + "Two? " * 3 + "X" * 90], count)
 
     assert sizes == [2, 4, 4, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I love it! 😆", "<I love it!> 😆"),
+        ("I love 😆 cats ❤\ufe0f.", "<I love> 😆 <cats> ❤\ufe0f."),
+        ("♪ La la ♪\n", "♪ <La la> ♪\n"),
+        ("A 👨\u200d👩\u200d👧👍🏽 b", "<A> 👨\u200d👩\u200d👧👍🏽 <b>"),
+        ("1\ufe0f\u20e3 One 🇧🇷", "1\ufe0f\u20e3 <One> 🇧🇷"),
+        # It knows the arrow; № is spelled in letters.
+        ("A → b № 5", "<A → b № 5>"),
+    ],
+)
+def test_symbols_that_the_vocabulary_lacks_stay(text, expected):
+    (found,) = translate([text])["translation"]
+
+    assert found.decode() == expected

@@ -65,6 +65,22 @@ def test_capitals_are_translated_as_in_the_graph(texts):
         ]
 
 
+def test_symbols_that_a_model_loses_are_put_back():
+    def reverse(lines):
+        words = [line.decode().replace("😆", "").split() for line in lines]
+        return make_outputs([" ".join(reversed(each)) for each in words])
+
+    runtime = FunctionRuntime(reverse, ["serving_default", "align"])
+    runtime.align = lambda pairs: [np.eye(3)[[2, 0]] for _ in pairs]
+
+    found = runtime.translate(["We → go", "😆", "cats 😆 go"])
+
+    assert [each.text for each in found] == ["go → We", "😆", "go cats 😆"]
+    assert runtime.ask("serving_default", {"text": np.array([b"a \xf0\x9f\x98\x86"])})[
+        "translation"
+    ].tolist() == [b"a"]
+
+
 def test_what_the_model_cuts_is_split_until_it_fits():
     runtime = FunctionRuntime(
         lambda lines: make_outputs([line.upper() for line in lines], limit=110)

@@ -1,0 +1,54 @@
+"""Puts the symbols that a model lost back into the translation of a sentence."""
+
+import numpy as np
+
+from documents.markup.document_writer import UNESCAPED
+from documents.markup.markup_tokens import Kind, Token
+from documents.markup.segments import make_segment
+from documents.markup.sentence_writer import normalize_blanks, write_sentence
+from documents.markup.tagged_sentences import make_sentence
+from documents.markup.word_alignment import Word, find_words
+from text_processing.placeholders import find_symbol_spans
+
+
+def find_symbols(text: str) -> list[str]:
+    return [text[start:end] for start, end in find_symbol_spans(text)]
+
+
+def has_lost_symbols(text: str, translation: str) -> bool:
+    """Returns whether a translation has fewer of a symbol than its sentence."""
+    symbols = find_symbols(text)
+    return any(translation.count(each) < symbols.count(each) for each in symbols)
+
+
+def restore_symbols(text: str, translation: str, weights: np.ndarray | None) -> str:
+    """Returns a translation with each symbol of its sentence, where it is aligned.
+
+    The weights `(target words, source words)` have the words of `find_words`; with
+    `None`, words are aligned by their positions. A text without letters stays.
+    """
+    segment = make_segment([Token(Kind.TEXT, 0, len(text), text)])
+    if segment is None:
+        return text
+    translation = normalize_blanks(translation)
+    if weights is None:
+        weights = align_by_position(find_words(segment.text), find_words(translation))
+    symbols = find_symbols(text)
+    marks = [mark for mark in segment.marks if mark[2].text in symbols]
+    span = 0, len(segment.text)
+    sentence = make_sentence(segment, span, text, marks, knows_placeholders=False)
+    return write_sentence(
+        sentence, translation, weights, UNESCAPED, lambda start, end: text[start:end]
+    )[0]
+
+
+def align_by_position(sources: list[Word], targets: list[Word]) -> np.ndarray:
+    """Returns weights that align words, but no signs, at the same share of a text."""
+    weights = np.zeros((len(targets), len(sources)))
+    columns, rows = (
+        [number for number, word in enumerate(words) if word.is_word]
+        for words in (sources, targets)
+    )
+    for number, row in enumerate(rows):
+        weights[row, columns[number * len(columns) // len(rows)]] = 1
+    return weights
