@@ -5,14 +5,14 @@ import sys
 from collections.abc import Iterator
 
 from command_line.errors import InvalidDocumentError, UserError
-from documents.formats import PLAIN_FORMATS, read_document, translation_steps
+from documents.formats import read_document, translation_steps
 from documents.markup.translate_markup import (
     SentenceTranslator,
     describe_counts,
     run_steps,
 )
 from translate.line_batching import MAX_ROWS, cut_batches
-from translate.runtime.runtime import Runtime
+from translate.runtime.runtime import MARKUP, Runtime
 from translate.segmentation import find_sentences
 
 # Maximum number of sentences in a batch times the square of the bytes of the
@@ -22,21 +22,9 @@ MAX_SQUARES = 2**21
 MAX_ALIGNED_SQUARES = 2**17
 
 
-def make_sentence_translator(
-    runtime: Runtime, format: str = "html"
-) -> SentenceTranslator:
-    """Returns the functions by which a runtime translates and aligns sentences.
-
-    Raises:
-        UserError: If the format has tags, and the model cannot align.
-    """
-    has_tags = format not in PLAIN_FORMATS
-    if has_tags and "align" not in runtime.signatures:
-        raise UserError(
-            f"--format {format} needs an export with the signature align; export "
-            "the run anew with `--signatures all`, or with --format litert. "
-            f"Received: {', '.join(runtime.signatures)}"
-        )
+def make_sentence_translator(runtime: Runtime) -> SentenceTranslator:
+    """Returns the functions by which a runtime translates and aligns sentences."""
+    can_align = MARKUP in runtime.features
 
     def translate(texts):
         found = in_batches(texts, MAX_SQUARES, runtime.translate)
@@ -49,8 +37,8 @@ def make_sentence_translator(
     return SentenceTranslator(
         lambda texts: find_sentences(texts, runtime.language),
         translate,
-        align,
-        has_tags and runtime.knows_placeholders,
+        align if can_align else None,
+        can_align and runtime.knows_placeholders,
     )
 
 
@@ -80,10 +68,18 @@ def translate_document(
 
     Raises:
         InvalidDocumentError: If it cannot be read.
+        UserError: If it has tags, and the model cannot align.
     """
     try:
+        document = read_document(data, format)
+        if document.format and not translator.align:
+            raise UserError(
+                f"--format {format} needs an export with the signature align for a "
+                "document with tags; export the run anew with `--signatures all`, or "
+                "with --format litert"
+            )
         steps = translation_steps(
-            read_document(data, format),
+            document,
             translator.split,
             translator.knows_placeholders,
             with_attributes,

@@ -33,13 +33,13 @@ class SentenceTranslator:
             whether each was cut at the model's limit.
         align: Function from sentences and their translations to attention
             weights, arrays `(target words, source words)` with the words of
-            `find_words`.
+            `find_words`; `None` if the model cannot align.
         knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
     """
 
     split: Callable[[list[str]], list[list[Span]]]
     translate: Callable[[list[str]], tuple[list[str], list[bool]]]
-    align: Callable[[list[str], list[str]], list[np.ndarray]]
+    align: Callable[[list[str], list[str]], list[np.ndarray]] | None
     knows_placeholders: bool = False
 
 
@@ -122,7 +122,8 @@ def markup_steps(
 
     Args:
         text: The document.
-        format: `"html"`, `"xml"` or `"markdown"`.
+        format: `"html"`, `"xml"`, `"markdown"`, or `"srt"` or `"vtt"` for texts of
+            subtitles, one a line.
         split: Function from texts to the spans of the sentences of each, such
             as `find_sentences` of `translate.segmentation`.
         knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.

@@ -41,7 +41,7 @@ def test_a_text_is_one_text(spy, tmp_path):
 
     run("--input", tmp_path / "in", "--output", tmp_path / "out")
 
-    assert (tmp_path / "out").read_bytes() == TEXT.upper()
+    assert (tmp_path / "out").read_bytes() == codecs.BOM_UTF8 + TEXT.upper()
     assert spy == [TEXT]
 
 

@@ -253,17 +253,22 @@ def test_attributes_may_be_kept(option, title, monkeypatch, tmp_path):
     assert output.read_text() == f'<p title="{title}">A DOG</p>'
 
 
-def test_refuses_a_model_that_cannot_align(export_dir, monkeypatch, refused):
+@pytest.mark.parametrize(
+    ("format", "text"), [("html", b""), ("srt", b"00:01 --> 00:02\n<i>A</i> cat")]
+)
+def test_refuses_a_model_that_cannot_align(
+    format, text, export_dir, monkeypatch, refused
+):
     monkeypatch.setattr(translate, "load", lambda options: FunctionRuntime(None))
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
 
-    line = refused(translate, f"--export-dir={export_dir}", "--format=html")
+    line = refused(translate, f"--export-dir={export_dir}", f"--format={format}")
 
-    assert "--format html needs an export with the signature align" in line
+    assert f"--format {format} needs an export with the signature align" in line
 
 
-@pytest.mark.parametrize("format", ["text", "srt"])
-def test_plain_formats_need_no_alignment(format, monkeypatch, tmp_path):
+@pytest.mark.parametrize("format", ["text", "srt", "vtt"])
+def test_plain_documents_need_no_alignment(format, monkeypatch, tmp_path):
     runtime = FunctionRuntime(lambda lines: make_outputs([x.upper() for x in lines]))
     monkeypatch.delattr(FunctionRuntime, "knows_placeholders")
     monkeypatch.setattr(translate, "load", lambda options: runtime)
