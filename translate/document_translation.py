@@ -79,10 +79,7 @@ def translate_document(
                 "with --format litert"
             )
         steps = translation_steps(
-            document,
-            translator.split,
-            translator.knows_placeholders,
-            with_attributes,
+            document, translator.split, translator.knows_placeholders, with_attributes
         )
         found = run_steps(steps, translator)
     except UserError:  # The error of a server.

@@ -27,34 +27,8 @@ from tests.helpers.known_alignment_translators import (
     word_for_word,
 )
 from tests.helpers.marked_documents import permuted, reverse, split_sentences
-from text_processing.placeholders import find_untranslatable_spans
 from translate import __main__ as translate
 from translate.document_translation import translate_document
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("See https://a.org/b_(c)?d=1.", ["https://a.org/b_(c)?d=1"]),
-        ("www.a.org, me@b.co.uk", ["www.a.org", "me@b.co.uk"]),
-        ("{0} {name!r} ${x} {{y}}", ["{0}", "{name!r}", "${x}", "{{y}}"]),
-        ("%s %5.2f %(a)d 100% sure", ["%s", "%5.2f", "%(a)d", "100%"]),
-        ("5 kg, 3.5 km/h, −4 °C, 7 cats", ["5 kg", "3.5 km/h", "−4 °C"]),
-        ("€ 5 or 1,000 € at 7 minutes", ["€ 5", "1,000 €"]),
-        ("⦅0⦆", ["⦅0⦆"]),
-        ("En 2020 l'eau; 1990 s’est; el 2020 ha sido", []),
-    ],
-)
-def test_finds_what_is_the_same_in_every_language(text, expected):
-    spans = find_untranslatable_spans(text)
-
-    assert [text[start:end] for start, end in spans] == expected
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("start", ["%", "%(a)"])
-def test_many_zeros_take_linear_time(start):
-    assert find_untranslatable_spans(start + "0" * 100_000) == []
 
 
 @pytest.mark.parametrize(
