@@ -114,7 +114,7 @@ class Writer:
         """Returns the translation with and without the tags."""
         self._place(self._sentence.root)
         items, gaps = self._make_items()
-        parts = []
+        parts, plain = [], []
         for number, gap in enumerate(gaps):
             left = items[number - 1] if number else None
             right = items[number] if number < len(items) else None
@@ -127,7 +127,11 @@ class Writer:
                 parts.append(self._copy(*span))
             else:
                 parts.append(self._write_gap(gap, left, right))
-        return "".join(parts), " ".join(item.plain for item in items)
+            # Leaves that the translation lacks are text, too.
+            marks = [self._sentence.marks[mark] for mark in gap]
+            plain += [mark.text for mark in marks if mark.kind is Kind.VERBATIM]
+            plain += [right.plain] if right else []
+        return "".join(parts), " ".join(plain)
 
     def _find_copied_gap(
         self, gap: list[int], left: Item | None, right: Item | None

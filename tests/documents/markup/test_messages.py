@@ -14,6 +14,7 @@ import pytest
 
 from documents.markup.translate_markup import SentenceTranslator, translate_markup
 from documents.markup.word_alignment import find_words
+from tests.helpers.known_alignment_translators import word_for_word
 from tests.helpers.marked_documents import split_sentences
 from text_processing.placeholders import find_untranslatable_spans
 
@@ -39,7 +40,7 @@ FAMILIES = {
         "<0>¦</0>¦<1/>¦$t(NAME)¦:NAME¦@:NAME¦@:NAME.OTHER¦@.lower:NAME¦@:(NAME)"
     ),
 }
-NAMES = st.from_regex(r"[a-z]{2,}(_?[a-zA-Z0-9]{2,3})?", fullmatch=True)
+NAMES = st.sampled_from(["a", "ab", "abC", "ab_c", "user_name"])
 WORDS = st.sampled_from(
     ["you", "have", "messages.", "The", "cat,", "don't", "猫", "–", "now:", "?"]
 )
@@ -148,6 +149,31 @@ def test_each_variable_comes_back_as_often_as_it_was(
 def test_each_variable_is_found_as_a_whole(family):
     for variable in FAMILIES[family].split("¦"):
         assert list(count_variables(f"a {variable.strip()} b")) == [variable.strip()]
+
+
+@pytest.mark.parametrize(
+    ("format", "source", "expected"),
+    [
+        ("html", "a %d b %d%s", "A %d %d%s B"),
+        ("markdown", "a %d b %d%s", "A %d %d%s B"),
+        # "B" attends to "y".
+        ("markdown", "a `x y` %d%s c", "A %d%s `x y`"),
+    ],
+)
+def test_a_variable_that_was_dropped_comes_back_beside_one_that_contains_it(
+    format, source, expected
+):
+    translator = word_for_word(lambda text: "A %d%s B")
+
+    assert translate_markup(source, format, translator).content == expected
+
+
+def test_braces_of_ordinary_text_are_translated():
+    translator = word_for_word(str.upper)
+
+    found = translate_markup("one {two three} {{x}}", "markdown", translator).content
+
+    assert found == "ONE {TWO THREE} {{x}}"
 
 
 @st.composite
