@@ -5,7 +5,6 @@ with its entities, and what stands between two words that are neighbours in
 both, such as a line end.
 """
 
-import collections
 import dataclasses
 import re
 from collections.abc import Callable
@@ -13,55 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from documents.markup.markup_tokens import Kind, Span, copy_with_edits
-from documents.markup.segments import BLANKS
+from documents.markup.markup_tokens import Kind, Span
 from documents.markup.tag_projection import Node, Projection
 from documents.markup.tagged_sentences import Sentence
 from documents.markup.word_alignment import Word
 from documents.markup.words_split_at_tags import Alignment, align_words
-from text_processing.placeholders import UNTRANSLATABLE, VARIABLE
-
-# What a model may make of a variable.
-CHANGED = re.compile(r"\{[^{}]*+\}|(?<![\w%])%[^\s⦅]++")
-PART = re.compile(rf"{UNTRANSLATABLE.pattern}|{CHANGED.pattern}")
-
-
-def repair_placeholders(
-    sentence: Sentence, translation: str, knows_placeholders: bool
-) -> tuple[str, int]:
-    """Replaces what a model made of placeholders, and removes what it repeated.
-
-    Returns the translation, and the number of leaves that were missing or
-    repeated.
-    """
-    names = [sentence.text[leaf.start : leaf.end] for leaf in sentence.leaves]
-    missing = sum(
-        max(0, count - translation.count(name))
-        for name, count in collections.Counter(names).items()
-    )
-    left = collections.Counter(PART.findall(sentence.text))
-    # Else braces may be of ordinary text, which is translated.
-    has_only_names = all(name in names for name in left if CHANGED.fullmatch(name))
-    others = []
-    for found in PART.finditer(translation):
-        if left[found[0]]:
-            left[found[0]] -= 1
-        elif (
-            found[0] in left
-            or VARIABLE.fullmatch(found[0])
-            or (has_only_names and CHANGED.fullmatch(found[0]))
-        ):
-            others.append(found.span())
-    lost = [n for n in left.elements() if n in names and VARIABLE.fullmatch(n)]
-    written = [*lost, *[""] * len(others)]
-    edits = [(*span, name) for span, name in zip(others, written, strict=False)]
-    repeated = max(0, len(others) - len(lost))
-    return normalize_blanks(copy_with_edits(translation, edits)), missing + repeated
-
-
-def normalize_blanks(text: str) -> str:
-    """Replaces all blanks but no-break spaces by one blank."""
-    return BLANKS.sub(" ", text).strip(" ")
 
 
 @dataclasses.dataclass

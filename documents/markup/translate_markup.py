@@ -15,8 +15,8 @@ import numpy as np
 
 from documents.markup.document_writer import FORMATS, DocumentWriter
 from documents.markup.markup_tokens import Span, resolve
+from documents.markup.placeholder_repair import normalize_blanks, repair_placeholders
 from documents.markup.segments import split_into_segments
-from documents.markup.sentence_writer import normalize_blanks, repair_placeholders
 from documents.markup.tagged_sentences import Sentence, make_sentences, split_in_half
 
 # Maximum splits of a sentence that is too long for the model.
@@ -167,7 +167,7 @@ def markup_steps(
         for sentence in make(segment, some)
     ]
     pairs = yield from request_translations(sentences, make, counts)
-    aligned = yield from request_alignments(pairs, knows_placeholders, counts)
+    aligned = yield from request_alignments(pairs, counts)
     writer = DocumentWriter(text, aligned, format)
     result = writer.write()
     counts["kept"] = writer.count_kept()
@@ -226,16 +226,12 @@ def request_translations(
 
 
 def request_alignments(
-    pairs: list[tuple[Sentence, str]],
-    knows_placeholders: bool,
-    counts: collections.Counter,
+    pairs: list[tuple[Sentence, str]], counts: collections.Counter
 ) -> Generator[AlignmentRequest, list, list[tuple[Sentence, str, np.ndarray | None]]]:
     """Repairs the leaves of sentences, and aligns those that have tags."""
     placed, asked = [], {}
     for sentence, translation in pairs:
-        translation, repaired = repair_placeholders(
-            sentence, translation, knows_placeholders
-        )
+        translation, repaired = repair_placeholders(sentence, translation)
         counts["placeholders"] += len(sentence.leaves)
         counts["repaired"] += repaired
         placed.append((sentence, translation))
