@@ -41,10 +41,10 @@ READERS = {
     "html": functools.partial(TextDocument, format="html"),
     "xml": functools.partial(TextDocument, format="xml"),
     "markdown": functools.partial(TextDocument, format="markdown"),
-    "srt": Subtitles,
+    "srt": functools.partial(Subtitles, format="srt"),
+    "vtt": functools.partial(Subtitles, format="vtt"),
     "docx": DocxDocument,
 }
-PLAIN_FORMATS = ("text", "srt")  # Without tags, so no model need align.
 # The formats by the end of a file's name.
 FORMAT_OF_SUFFIX = {
     ".txt": "text",
@@ -52,6 +52,7 @@ FORMAT_OF_SUFFIX = {
     ".xml": "xml",
     ".md": "markdown",
     ".srt": "srt",
+    ".vtt": "vtt",
     ".docx": "docx",
 }
 

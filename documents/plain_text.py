@@ -1,6 +1,8 @@
 """Translates plain text, sentence by sentence or part by part."""
 
+import codecs
 import collections
+import itertools
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 
@@ -48,7 +50,7 @@ def split_at_line_ends(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
             held, size = [], 0
         held.append(line)
         size += len(line)
-    if held:
+    if size:
         yield b"".join(held), in_fence
 
 
@@ -74,13 +76,17 @@ def translate_text(
     Args:
         translate: Function from a list of texts to the outputs of the
             signature `translate_document`.
-        lines: The text, with its line ends.
+        lines: The text, with its line ends; a byte order mark stays.
         counts: Counter, as in `translate_lines`.
 
     Raises:
         InvalidDocumentError: If the text is not UTF-8.
     """
-    for part, is_code in split_at_line_ends(lines):
+    lines = iter(lines)
+    first = next(lines, b"")
+    text = first.removeprefix(codecs.BOM_UTF8)
+    yield first[: len(first) - len(text)]
+    for part, is_code in split_at_line_ends(itertools.chain([text], lines)):
         try:
             part.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -1,63 +1,123 @@
-"""Reads and writes subtitles in SubRip's form (.srt)."""
+"""Reads and writes subtitles: SubRip (.srt) and WebVTT (.vtt).
 
+Only the texts of cues are translated. All else, such as times, settings, notes and
+styles, is copied.
+"""
+
+import html
+import itertools
 import re
 import textwrap
+from collections.abc import Iterator
 
 from documents.character_encoding import decode, encode
-from documents.markup.markup_tokens import copy_with_edits
+from documents.markup.cue_scanner import TAG
+from documents.markup.markup_tokens import Span, copy_with_edits
 
-# The texts of a cue, between the times and an empty line.
-CUE = re.compile(
-    r"(?P<head>^[\d:,. ]+-->[^\n]*\n)"
-    r"(?P<text>(?![ \t]*\n|\d+\n[\d:,. ]+-->).+?)(?=\n[ \t]*\n|\n*\Z)",
-    re.DOTALL | re.MULTILINE,
+LINE = re.compile(r"([^\r\n]*+)(?:\r\n?|\n|\Z)")
+TIMES = re.compile(r"[ \t]*\d[\d:., \t]*+-->")
+# What is between the lines of a speech.
+LINE_END = re.compile(r"(?i:<br[ \t]*/?>)|\\N|\r\n?|\n")
+TAGS = re.compile(rf"{TAG}|\0")  # `\0` stands for a tag.
+BLANKS = "[ \t\u200e\u200f\u202a-\u202e]++"  # With marks of direction.
+# Notes, arrows, emoji and the like; marks that begin and end the text of a song.
+SYMBOLS = "[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f\u200d~〜～]++|[#*]++(?!\\S)"
+DASH = r"[-‐‑–—―－]++(?!\d)|(?:>|&gt;)++(?!\S)"
+# The dash and symbols before a text, with the tags before them.
+OPENING = re.compile(rf"(?:(?:{TAG}|{BLANKS})*+(?:{SYMBOLS}|{DASH})++)*+")
+# The symbols after a text, with the tags after them, both reversed.
+CLOSING = re.compile(
+    rf"(?:(?:>[^<>\n]*+<|\}}[^{{}}\n]*+\\\{{|{BLANKS})*+(?:{SYMBOLS})++)*+"
 )
-# Tags and a dash before a text: `{\an8}<i>- Yes.</i>`.
-OPENING = re.compile(r"(?:<[^<>]*+>|\{[^{}]*+\}|- )*+")
+SPEAKER = re.compile(
+    rf"(?:{BLANKS})?<v[ \t.]|(?:{TAG}|{BLANKS})*+(?:\[[^\[\]]*+\]|（[^（）]*+）|"
+    r"(?P<name>[^\W\d_][^\s:：]*+(?: [^\s:：]++){0,2})(?::(?!\S)|：))"
+)
 LINE_LENGTH = 42  # Characters of a line of subtitles.
 
 
 class Subtitles:
-    """Subtitles, a `Document`; numbers, times and enclosing tags stay.
+    """Subtitles, a `Document`; `text` has each speech of a cue on a line of its own.
 
-    What is translated has the text of each cue on a line of its own.
+    Args:
+        content: The file.
+        format: `"srt"` or `"vtt"`.
     """
 
-    format = None
-
-    def __init__(self, content: bytes):
-        text, self._encoding = decode(content, "srt")
-        self._newline = "\r\n" if "\r\n" in text else "\n"
-        self._source = text.replace("\r\n", "\n")
-        self._cues = list(CUE.finditer(self._source))
-        self._enclosed = [split_enclosing(cue["text"]) for cue in self._cues]
-        self.text = "\n".join(" ".join(t.split()) for _, t, _ in self._enclosed)
-        self.plain = self.text
+    def __init__(self, content: bytes, format: str):
+        self._source, self._encoding = decode(content, format)
+        self._spans = list(find_speeches(self._source, format))
+        speeches = [self._source[start:end] for start, end in self._spans]
+        self._speeches = [LINE_END.sub(" ", speech) for speech in speeches]
+        self.text = "\n".join(self._speeches)
+        self.plain = TAGS.sub("", self.text)
+        has_entities = html.unescape(self.text) != self.text
+        # SubRip with entities is escaped as WebVTT is.
+        self.format = "vtt" if has_entities else format
+        if not has_entities and self.plain == self.text:
+            self.format = None  # Plain text.
 
     def fill(self, translation: str) -> bytes:
         edits = []
-        texts = translation.split("\n") if self._cues else []
-        for cue, (before, old, after), new in zip(
-            self._cues, self._enclosed, texts, strict=True
-        ):
-            if "\n" in old.strip():
-                new = textwrap.fill(new, LINE_LENGTH)
-            edits.append((*cue.span("text"), f"{before}{new}{after}"))
-        text = copy_with_edits(self._source, edits).replace("\n", self._newline)
-        return encode(text, self._encoding, "srt")
+        texts = translation.split("\n") if self._spans else []
+        for span, old, new in zip(self._spans, self._speeches, texts, strict=True):
+            if new != old:
+                line_end = LINE_END.search(self._source, *span)
+                edits.append((*span, wrap(new, line_end[0]) if line_end else new))
+        text = copy_with_edits(self._source, edits)
+        return encode(text, self._encoding, self.format)
 
 
-def split_enclosing(text: str) -> tuple[str, str, str]:
-    """Splits off the tags around a text.
+def find_speeches(source: str, format: str) -> Iterator[Span]:
+    """Yields the spans of the texts of cues, each of one speech.
 
-    Example:
-        >>> split_enclosing("<i>- Yes.</i>")
-        ('<i>- ', 'Yes.', '</i>')
+    Dashes and symbols at its ends are not in a span.
     """
-    first, end = OPENING.match(text).end(), len(text)
-    while text.endswith(">", first, end):
-        start = text.rfind("<", first, end)
-        if start < 0 or ">" in text[start : end - 1]:
-            break
-        end = start
-    return text[:first], text[first:end], text[end:]
+    for start, end in join_lines(source, format):
+        text = source[start:end]
+        first = OPENING.match(text).end()
+        last = len(text) - CLOSING.match(text[::-1]).end()
+        text = text[first:last]
+        if text.strip():
+            first += len(text) - len(text.lstrip())
+            yield start + first, start + first + len(text.strip())
+
+
+def join_lines(source: str, format: str) -> Iterator[Span]:
+    """Yields the spans of whole lines of cues that belong together."""
+    in_cue, speech = False, None
+    lines = [found.span(1) for found in LINE.finditer(source)]
+    for (start, end), (after, _) in itertools.pairwise([*lines, (len(source),) * 2]):
+        line = source[start:end]
+        is_text = in_cue and bool(line.strip()) and not TIMES.match(line)
+        if TIMES.match(source, after) and (speech is None or line.strip().isdigit()):
+            is_text = False  # The number of a cue.
+        if is_text and speech and not begins_speech(line):
+            speech = speech[0], end
+            continue
+        if speech:
+            yield speech
+        speech = (start, end) if is_text else None
+        if TIMES.match(line):
+            in_cue = True
+        elif not line.strip() and format == "vtt":
+            in_cue = False  # A note may follow.
+    if speech:
+        yield speech
+
+
+def begins_speech(line: str) -> bool:
+    """Returns whether a line of a cue begins with a dash, a symbol or a speaker."""
+    if OPENING.match(line).end():
+        return True
+    found = SPEAKER.match(line)
+    if not found:
+        return False
+    return not any(word[0].islower() for word in (found["name"] or "").split())
+
+
+def wrap(text: str, line_end: str) -> str:
+    """Wraps a text, in which a tag has a width of one character."""
+    tags = iter(TAGS.findall(text))
+    lines = textwrap.wrap(TAGS.sub("\0", text), LINE_LENGTH)
+    return re.sub("\0", lambda _: next(tags), line_end.join(lines))

@@ -4,8 +4,9 @@ import numpy as np
 
 from documents.markup.document_writer import UNESCAPED
 from documents.markup.markup_tokens import Kind, Token
+from documents.markup.placeholder_repair import normalize_blanks
 from documents.markup.segments import make_segment
-from documents.markup.sentence_writer import normalize_blanks, write_sentence
+from documents.markup.sentence_writer import write_sentence
 from documents.markup.tagged_sentences import make_sentence
 from documents.markup.word_alignment import Word, find_words
 from text_processing.placeholders import find_symbol_spans

@@ -27,34 +27,55 @@ SYMBOL = (
     r"(?:[\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"
     r"|\u200d[^\w\s\x00-\xff])*)"
 )
+# The characters of a URL, with variables in braces, and those that may end it.
+URL = r"(?:[^\s<>\"⦅⦆{}]|\{[^\s{}]*+\})*"
+URL_END = r"(?:[^\s<>\"⦅⦆.,;:!?'()\[\]{}*_…»“”’]|\{[^\s{}]*+\})/?"
+BRACES = r"(?:[^{}]|\{[^{}]*+\})*+"  # What is between braces that may have some.
+# Variables of templates and of formats of messages; the guide says whose.
+VARIABLES = (
+    PLACEHOLDER.pattern,
+    rf"\{{\{{\{{?{BRACES}\}}?\}}\}}",  # {{name}}, {{{name}}}, {{#if name}}
+    rf"\{{%{BRACES}\}}(?<=%\}})|\{{\#{BRACES}\}}(?<=\#\}})",  # {% if x %}, {# x #}
+    rf"[$\#%@]\{{{BRACES}\}}",  # ${name}, #{name}, %{name}
+    r"\{[ ]?[^\s{}]*+[ ]?\}",  # {name}, {0:.2f}, { $name }
+    # {0, number, #.##}, {0:d MMM}
+    r"\{[ ]?(?:\d+|\w+(?=[ ]?,[ ]?(?:number|date|time)\b))[ ]?[,:][^{}]*+\}",
+    r"%(?:\([^()\s]++\)|<\w++>|\d+\$)?\#@\w++@",  # %#@name@
+    # %s, %1$@, %-5.2f, %(name)s, %d%s, %dpx
+    r"(?<![\w%])(?:%(?:\([^()\s]++\)|<\w++>|\d++\$)?"
+    r"[-\#0+']*+(?:\d++|\*)?(?:\.(?:\d++|\*)?)?(?:hh?|ll?|[qjztL])?"
+    rf"[diouxXeEfFgGaAcCsSpnr@])+(?=(?:x|{UNITS})?(?!\w))",
+    r"(?<![\w%])%(?:[a-zA-Z_]\w*+%(?!\w)|L?\d{1,2}(?!\w|[.,]\d))|%%",  # %name%, %1, %%
+    # $name, $name.part, $t(name)
+    r"(?<![\w$])\$(?:t\([^()]*+\)|[a-zA-Z_]\w*+(?:\$|(?:(?:\.|->)[a-zA-Z_]\w*+)*+))",
+    r"</?\d++/?>",  # <0>, </0>
+    r"(?<![^\s(\[\"'“‘«„>]):[a-zA-Z_]\w*+:?",  # :name, :name:
+    r"(?<!\w)@(?:\.\w++)?:(?:\([^()\s]*+\)|[\w-]++(?:\.[\w-]++)*+)",  # @:ref
+)
+VARIABLE = re.compile("|".join(VARIABLES), re.VERBOSE)
 UNTRANSLATABLE = re.compile(
-    r"""(?xi:
-    \b(?:https?|ftp)://[^\s<>"⦅⦆]*[^\s<>"⦅⦆.,;:!?'()\[\]{}*_…»“”’]/?
-    | \bwww\.[^\s<>"⦅⦆]*[^\s<>"⦅⦆.,;:!?'()\[\]{}*_…»“”’]/?
+    rf"""(?xi:
+    \b(?:https?|ftp)://{URL}{URL_END}
+    | \bwww\.{URL}{URL_END}
     | (?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+
     )|(?x:
-    ⦅\d⦆
-    | \$?\{\{?[^\s{}]*\}?\}
-    | %\(\w+\)[-\#0+]*+\d*+(?:\.\d+)?[sdiufgexXrc]
-    | (?<![\d\w%])%(?:\d+\$)?[-\#0+]*+\d*+(?:\.\d+)?l{0,2}[sdiufgexXrc](?!\w)
-    | (?<![\w.,])[+−±-]?"""
-    + NUMBER
-    + r"(?:[\ \u00a0\u202f]?(?:[%‰€£$¥]|°[CF]?)|[\ \u00a0\u202f]?(?:"
-    + UNITS
-    + r""")(?![\w²³/]|['’]\w))
-    | (?<![\w.,])[€£$¥]\ ?"""
-    + NUMBER
-    + r"""(?!\w)
-    )|"""
-    + SYMBOL
+    {VARIABLE.pattern}
+    | (?<![\w.,])[+−±-]?{NUMBER}
+      (?:%%|[%‰€£$¥]|°[CF]?
+        |[\ \u00a0\u202f](?:%%|[%‰€£$¥]|°[CF]?)(?![\w(@{{<\#*+]|[-.]\d)
+        |[\ \u00a0\u202f]?(?:{UNITS})(?![\w²³/]|['’]\w))
+    | (?<![\w.,])[€£$¥]\ ?{NUMBER}(?!\w)
+    )|{SYMBOL}"""
 )
+# An argument of ICU's messages that has messages in it.
+MESSAGE = re.compile(r"\{\s*+\w++\s*+,\s*+(?:plural|selectordinal|select|choice)\s*+,")
 
 
 def find_untranslatable_spans(text: str) -> list[tuple[int, int]]:
     """Returns the spans of a text that stay unchanged.
 
-    They are URLs, e-mail addresses, variables of templates and of `printf`,
-    numbers with a unit or currency, and the spans of `find_symbol_spans`.
+    They are URLs, e-mail addresses, variables of templates and of messages, numbers
+    with a unit or currency, and the spans of `find_symbol_spans`.
 
     Example:
         >>> text = "Mail {name} at a@b.org: 5 kg, 30 %."

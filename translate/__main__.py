@@ -130,7 +130,7 @@ def run_documents(options: TranslateOptions) -> None:
     """Translates a document, or all documents of a folder."""
     counts = collections.Counter()
     if options.format:
-        translator = make_sentence_translator(load(options), options.format)
+        translator = make_sentence_translator(load(options))
 
         def translate(file):
             yield translate_document(
@@ -147,7 +147,7 @@ def run_documents(options: TranslateOptions) -> None:
             return runtime.ask(DOCUMENT, {"text": strings(texts)})
 
         def translate(file):
-            return translate_text(ask, strip_byte_order_mark(file), counts)
+            return translate_text(ask, file, counts)
 
     if options.input and options.input.is_dir():
         for source, target in pair_files(options.input, options.output):

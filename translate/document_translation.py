@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 
 from command_line.errors import InvalidDocumentError, UserError
-from documents.formats import PLAIN_FORMATS, read_document, translation_steps
+from documents.formats import read_document, translation_steps
 from documents.markup.translate_markup import (
     SentenceTranslator,
     describe_counts,
@@ -16,25 +16,13 @@ from translate.runtime.bounded_batches import (
     MAX_SQUARES,
     in_batches,
 )
-from translate.runtime.runtime import Runtime
+from translate.runtime.runtime import MARKUP, Runtime
 from translate.segmentation import find_sentences
 
 
-def make_sentence_translator(
-    runtime: Runtime, format: str = "html"
-) -> SentenceTranslator:
-    """Returns the functions by which a runtime translates and aligns sentences.
-
-    Raises:
-        UserError: If the format has tags, and the model cannot align.
-    """
-    has_tags = format not in PLAIN_FORMATS
-    if has_tags and "align" not in runtime.signatures:
-        raise UserError(
-            f"--format {format} needs an export with the signature align; export "
-            "the run anew with `--signatures all`, or with --format litert. "
-            f"Received: {', '.join(runtime.signatures)}"
-        )
+def make_sentence_translator(runtime: Runtime) -> SentenceTranslator:
+    """Returns the functions by which a runtime translates and aligns sentences."""
+    can_align = MARKUP in runtime.features
 
     def translate(texts):
         found = in_batches(texts, MAX_SQUARES, runtime.translate)
@@ -47,8 +35,8 @@ def make_sentence_translator(
     return SentenceTranslator(
         lambda texts: find_sentences(texts, runtime.language),
         translate,
-        align,
-        has_tags and runtime.knows_placeholders,
+        align if can_align else None,
+        can_align and runtime.knows_placeholders,
     )
 
 
@@ -62,13 +50,18 @@ def translate_document(
 
     Raises:
         InvalidDocumentError: If it cannot be read.
+        UserError: If it has tags, and the model cannot align.
     """
     try:
+        document = read_document(data, format)
+        if document.format and not translator.align:
+            raise UserError(
+                f"--format {format} needs an export with the signature align for a "
+                "document with tags; export the run anew with `--signatures all`, or "
+                "with --format litert"
+            )
         steps = translation_steps(
-            read_document(data, format),
-            translator.split,
-            translator.knows_placeholders,
-            with_attributes,
+            document, translator.split, translator.knows_placeholders, with_attributes
         )
         found = run_steps(steps, translator)
     except UserError:  # The error of a server.

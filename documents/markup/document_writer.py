@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from documents.markup.cue_scanner import read_cues
 from documents.markup.html_scanner import read_html_document
 from documents.markup.markdown_parser import (
     IMAGE_SPECIAL,
@@ -34,6 +35,7 @@ HTML_ESCAPING = Escaping(lambda text, is_first: html.escape(text, quote=False))
 ATTRIBUTE_ESCAPING = Escaping(lambda text, is_first: html.escape(text))
 IMAGE_ESCAPING = Escaping(lambda text, is_first: IMAGE_SPECIAL.sub(r"\\\g<0>", text))
 ESCAPINGS = {"markdown": IMAGE_ESCAPING, "text": HTML_ESCAPING}  # By `Value.syntax`.
+SRT_ESCAPING = Escaping(lambda text, is_first: text)  # It has no escapes.
 # Markdown is escaped only where parsing the translation shows the need.
 UNESCAPED = Escaping(lambda text, is_first: text)
 MARKDOWN_ESCAPING = Escaping(escape_markdown, copies_plain=False)
@@ -41,6 +43,8 @@ FORMATS = {
     "html": Format(read_html_document, HTML_ESCAPING),
     "xml": Format(read_xml, HTML_ESCAPING),
     "markdown": Format(read_markdown, UNESCAPED),
+    "srt": Format(read_cues, SRT_ESCAPING),
+    "vtt": Format(read_cues, HTML_ESCAPING),
 }
 
 

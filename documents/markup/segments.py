@@ -16,7 +16,7 @@ from documents.markup.markup_tokens import (
     Value,
     copy_with_edits,
 )
-from text_processing.placeholders import find_untranslatable_spans
+from text_processing.placeholders import MESSAGE, find_untranslatable_spans
 
 PLACEHOLDER_NAME = "placeholder"  # The name of a part without a tag.
 # Blanks that become one blank, unlike no-break spaces.
@@ -80,7 +80,10 @@ class TextWriter:
 
 
 def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment | None:
-    """Returns the segment of tokens, or `None` if it has no letters."""
+    """Returns the segment of tokens, or `None` if it is not translated.
+
+    It is not if it has no letters, or messages of ICU in braces.
+    """
     writer, marks, is_html = TextWriter(), [], False
     for token in tokens:
         start = writer.length
@@ -92,7 +95,7 @@ def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment
             writer.write(token, token.text.strip())
         marks.append((start, writer.length, token))
     text = writer.text
-    if not any(map(str.isalpha, text)):
+    if not any(map(str.isalpha, text)) or MESSAGE.search(text):
         return None
     hidden = hide(text, [mark[:2] for mark in marks if mark[0] < mark[1]])
     firsts, lasts = ([mark[side] for mark in marks] for side in (0, 1))

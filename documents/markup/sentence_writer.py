@@ -5,7 +5,6 @@ with its entities, and what stands between two words that are neighbours in
 both, such as a line end.
 """
 
-import collections
 import dataclasses
 import re
 from collections.abc import Callable
@@ -14,45 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from documents.markup.markup_tokens import Kind, Span
-from documents.markup.segments import BLANKS
 from documents.markup.tag_projection import Node, Projection
 from documents.markup.tagged_sentences import Sentence
 from documents.markup.word_alignment import Word
 from documents.markup.words_split_at_tags import Alignment, align_words
-from text_processing.placeholders import PLACEHOLDER
-
-
-def repair_placeholders(
-    sentence: Sentence, translation: str, knows_placeholders: bool
-) -> tuple[str, int]:
-    """Makes each placeholder occur once in a translation.
-
-    Returns the translation, and the number of leaves that were missing or
-    repeated.
-    """
-    names = [sentence.text[leaf.start : leaf.end] for leaf in sentence.leaves]
-    repaired = sum(
-        max(0, count - translation.count(name))
-        for name, count in collections.Counter(names).items()
-    )
-    if not knows_placeholders:
-        return translation, repaired
-    left = set(names)
-
-    def keep_first(found):
-        nonlocal repaired
-        if found[0] in left:
-            left.remove(found[0])
-            return found[0]
-        repaired += 1
-        return ""
-
-    return normalize_blanks(PLACEHOLDER.sub(keep_first, translation)), repaired
-
-
-def normalize_blanks(text: str) -> str:
-    """Replaces all blanks but no-break spaces by one blank."""
-    return BLANKS.sub(" ", text).strip(" ")
 
 
 @dataclasses.dataclass
@@ -105,7 +69,7 @@ class Writer:
         """Returns the translation with and without the tags."""
         self._place(self._sentence.root)
         items, gaps = self._make_items()
-        parts = []
+        parts, plain = [], []
         for number, gap in enumerate(gaps):
             left = items[number - 1] if number else None
             right = items[number] if number < len(items) else None
@@ -114,10 +78,15 @@ class Writer:
                 # Text of the source may be markup at another position.
                 is_same = span and (right is None or right.is_copy)
                 parts.append(left.written if is_same else left.escaped)
-            parts.append(
-                self._copy(*span) if span else self._write_gap(gap, left, right)
-            )
-        return "".join(parts), " ".join(item.plain for item in items)
+            if span:
+                parts.append(self._copy(*span))
+            else:
+                parts.append(self._write_gap(gap, left, right))
+            # Leaves that the translation lacks are text, too.
+            marks = [self._sentence.marks[mark] for mark in gap]
+            plain += [mark.text for mark in marks if mark.kind is Kind.VERBATIM]
+            plain += [right.plain] if right else []
+        return "".join(parts), " ".join(plain)
 
     def _find_copied_gap(
         self, gap: list[int], left: Item | None, right: Item | None

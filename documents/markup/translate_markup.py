@@ -15,8 +15,8 @@ import numpy as np
 
 from documents.markup.document_writer import FORMATS, DocumentWriter
 from documents.markup.markup_tokens import Span, resolve
+from documents.markup.placeholder_repair import normalize_blanks, repair_placeholders
 from documents.markup.segments import split_into_segments
-from documents.markup.sentence_writer import normalize_blanks, repair_placeholders
 from documents.markup.tagged_sentences import Sentence, make_sentences, split_in_half
 
 # Maximum splits of a sentence that is too long for the model.
@@ -33,13 +33,13 @@ class SentenceTranslator:
             whether each was cut at the model's limit.
         align: Function from sentences and their translations to attention
             weights, arrays `(target words, source words)` with the words of
-            `find_words`.
+            `find_words`; `None` if the model cannot align.
         knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
     """
 
     split: Callable[[list[str]], list[list[Span]]]
     translate: Callable[[list[str]], tuple[list[str], list[bool]]]
-    align: Callable[[list[str], list[str]], list[np.ndarray]]
+    align: Callable[[list[str], list[str]], list[np.ndarray]] | None
     knows_placeholders: bool = False
 
 
@@ -122,7 +122,8 @@ def markup_steps(
 
     Args:
         text: The document.
-        format: `"html"`, `"xml"` or `"markdown"`.
+        format: `"html"`, `"xml"`, `"markdown"`, or `"srt"` or `"vtt"` for texts of
+            subtitles, one a line.
         split: Function from texts to the spans of the sentences of each, such
             as `find_sentences` of `translate.segmentation`.
         knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
@@ -166,7 +167,7 @@ def markup_steps(
         for sentence in make(segment, some)
     ]
     pairs = yield from request_translations(sentences, make, counts)
-    aligned = yield from request_alignments(pairs, knows_placeholders, counts)
+    aligned = yield from request_alignments(pairs, counts)
     writer = DocumentWriter(text, aligned, format)
     result = writer.write()
     counts["kept"] = writer.count_kept()
@@ -225,16 +226,12 @@ def request_translations(
 
 
 def request_alignments(
-    pairs: list[tuple[Sentence, str]],
-    knows_placeholders: bool,
-    counts: collections.Counter,
+    pairs: list[tuple[Sentence, str]], counts: collections.Counter
 ) -> Generator[AlignmentRequest, list, list[tuple[Sentence, str, np.ndarray | None]]]:
     """Repairs the leaves of sentences, and aligns those that have tags."""
     placed, asked = [], {}
     for sentence, translation in pairs:
-        translation, repaired = repair_placeholders(
-            sentence, translation, knows_placeholders
-        )
+        translation, repaired = repair_placeholders(sentence, translation)
         counts["placeholders"] += len(sentence.leaves)
         counts["repaired"] += repaired
         placed.append((sentence, translation))

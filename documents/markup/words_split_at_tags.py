@@ -81,7 +81,8 @@ def locate_leaves(
     Among equal candidates the one with the most attention to the leaf is taken.
     """
     found, left, taken = {}, {}, np.zeros(len(translation), bool)
-    for leaf in sentence.leaves:
+    # The longest first, since `%d%s` contains `%d`.
+    for leaf in sorted(sentence.leaves, key=lambda leaf: leaf.start - leaf.end):
         pattern = leaf_pattern(sentence.text, leaf.start, leaf.end)
         if pattern not in left:
             left[pattern] = [

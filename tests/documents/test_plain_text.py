@@ -36,7 +36,9 @@ DOCUMENTS = ["--export-dir=x", "--documents"]
 
 
 def test_a_text_is_one_text(spy, translate_file):
-    assert translate_file(codecs.BOM_UTF8 + TEXT, *DOCUMENTS) == TEXT.upper()
+    text = codecs.BOM_UTF8 + TEXT
+
+    assert translate_file(text, *DOCUMENTS) == codecs.BOM_UTF8 + TEXT.upper()
     assert spy == [TEXT]
 
 

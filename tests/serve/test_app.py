@@ -110,7 +110,7 @@ def test_it_says_what_it_has(service):
     assert settings["language"]["target"] == {"code": "es", "name": "Spanish"}
     assert settings["charLimit"] == 20_000
     assert settings["keyRequired"] is False
-    formats = [".txt", ".html", ".xml", ".md", ".srt", ".docx"]
+    formats = [".txt", ".html", ".xml", ".md", ".srt", ".vtt", ".docx"]
     assert settings["supportedFilesFormat"] == formats
     features = ["markup", "alternatives", "words", "report"]
     assert settings["pairs"] == [{**PAIR, "features": features}]
@@ -130,7 +130,7 @@ def test_a_file_is_translated_and_fetched(service):
     assert url.startswith(f"{service.url}/download_file/")
     file = service.get(url.removeprefix(service.url))
     text = service.post("/translate", q=TEXT, **PAIR).json()["translatedText"]
-    assert file.body.decode("utf-8-sig") == text
+    assert file.body == b"\xef\xbb\xbf" + text.encode()
     assert 'filename="my_file__es.txt"' in file.headers["content-disposition"]
     guessed = service.get("/download_file/guessed")
     assert guessed.status == 404

@@ -7,7 +7,7 @@ import numpy as np
 from text_processing.placeholders import PLACEHOLDERS, replace_in_pair
 from train.data.corpus import Corpus, CorpusWrapper, Mixture, digest_of
 
-PLACEHOLDERS_VERSION = 2  # Of the replacements; the digest depends on it.
+PLACEHOLDERS_VERSION = 3  # Of the replacements; the digest depends on it.
 
 
 class Reversed(CorpusWrapper):

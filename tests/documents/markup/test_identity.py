@@ -29,6 +29,8 @@ WORDS = st.sampled_from(
         *("THE BIG CAT", "one. Two", "a, b", "(see)", "end.", "猫が好き"),
         *("www.a.org", "¶", "→", "®", "🙂", "*", "4.", "3.5", "a\u00a0b"),
         *("\u200etwo", "\u2068a b\u2069", "a@b.org"),
+        *("{see below}", "{ x }", "{{ y | z }}", "{% if x %}", "100 %%", "%1$@ %-5.2f"),
+        *("$name", "#{x}", ":id", "@:a.b", "{n, plural, one {a} other {b. C}}", "5 %d"),
         *("x\u202f!", "\n", "\n  ", "  ", "\t", "e\u0301t\u0301", "snake_x"),
         *("👨\u200d👩\u200d👧", "I ❤\ufe0f it", "👍🏽", "♪", "ها", "ی"),
     ]

@@ -23,34 +23,8 @@ from tests.helpers.known_alignment_translators import (
     word_for_word,
 )
 from tests.helpers.marked_documents import permuted, reverse, split_sentences
-from text_processing.placeholders import find_untranslatable_spans
 from translate import __main__ as translate
 from translate.document_translation import translate_document
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("See https://a.org/b_(c)?d=1.", ["https://a.org/b_(c)?d=1"]),
-        ("www.a.org, me@b.co.uk", ["www.a.org", "me@b.co.uk"]),
-        ("{0} {name!r} ${x} {{y}}", ["{0}", "{name!r}", "${x}", "{{y}}"]),
-        ("%s %5.2f %(a)d 100% sure", ["%s", "%5.2f", "%(a)d", "100%"]),
-        ("5 kg, 3.5 km/h, −4 °C, 7 cats", ["5 kg", "3.5 km/h", "−4 °C"]),
-        ("€ 5 or 1,000 € at 7 minutes", ["€ 5", "1,000 €"]),
-        ("⦅0⦆", ["⦅0⦆"]),
-        ("En 2020 l'eau; 1990 s’est; el 2020 ha sido", []),
-    ],
-)
-def test_finds_what_is_the_same_in_every_language(text, expected):
-    spans = find_untranslatable_spans(text)
-
-    assert [text[start:end] for start, end in spans] == expected
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("start", ["%", "%(a)"])
-def test_many_zeros_take_linear_time(start):
-    assert find_untranslatable_spans(start + "0" * 100_000) == []
 
 
 @pytest.mark.parametrize(
@@ -228,17 +202,22 @@ def test_attributes_may_be_kept(option, title, monkeypatch, translate_file):
     assert found == b'<p title="%s">A DOG</p>' % title
 
 
-def test_refuses_a_model_that_cannot_align(export_dir, monkeypatch, refused):
+@pytest.mark.parametrize(
+    ("format", "text"), [("html", b""), ("srt", b"00:01 --> 00:02\n<i>A</i> cat")]
+)
+def test_refuses_a_model_that_cannot_align(
+    format, text, export_dir, monkeypatch, refused
+):
     monkeypatch.setattr(translate, "load", lambda options: FunctionRuntime(None))
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
 
-    line = refused(translate, f"--export-dir={export_dir}", "--format=html")
+    line = refused(translate, f"--export-dir={export_dir}", f"--format={format}")
 
-    assert "--format html needs an export with the signature align" in line
+    assert f"--format {format} needs an export with the signature align" in line
 
 
-@pytest.mark.parametrize("format", ["text", "srt"])
-def test_plain_formats_need_no_alignment(format, monkeypatch, translate_file):
+@pytest.mark.parametrize("format", ["text", "srt", "vtt"])
+def test_plain_documents_need_no_alignment(format, monkeypatch, translate_file):
     runtime = FunctionRuntime(lambda lines: make_outputs([x.upper() for x in lines]))
     monkeypatch.delattr(FunctionRuntime, "knows_placeholders")
     monkeypatch.setattr(translate, "load", lambda options: runtime)
