@@ -39,5 +39,5 @@ def test_latencies_are_measured_beside_another_client(arguments, capsys):
         *("beside_html", "beside_long_text", "beside_many_requests"),
     ]
     loads = [load for measured in report.values() for load in measured.values()]
-    assert len(loads) == 4
+    assert len(loads) == 8
     assert all(load["requests"] and not load["problems"] for load in loads)
