@@ -128,9 +128,11 @@ def servable(export_dir):
 @pytest.fixture(scope="session")
 def translate(export_dir):
     """The default signature of that export, as Python loads it."""
+    from tests.helpers.signature_requests import ask
     from translate.loading import load_export
 
-    return load_export(export_dir).translate_batch
+    runtime = load_export(export_dir)
+    return lambda texts: runtime.ask("serving_default", ask(texts))
 
 
 @pytest.fixture(scope="session")

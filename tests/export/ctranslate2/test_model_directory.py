@@ -18,7 +18,7 @@ from tests.helpers.ctranslate2_models import MODELS, make_model
 from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.numpy_scores import pad, target_log_probabilities
-from tests.helpers.signature_requests import nbest_inputs
+from tests.helpers.signature_requests import ask, nbest_inputs
 from translate import __main__ as translate, evaluate
 from translate.loading import load_export
 from translate.runtime.ctranslate2 import CTranslate2Runtime
@@ -121,7 +121,7 @@ def test_search_equals_the_savedmodel(run_dir, tmp_path, servable, beam_size, pe
     text = TEXT if beam_size == 1 else [text.encode() for text in SENTENCES]
     write(run_dir, tmp_path, settings=SearchSettings(beam_size, penalty, 8))
 
-    outputs = load_export(tmp_path).translate_batch(text)
+    outputs = load_export(tmp_path).ask("serving_default", ask(text))
 
     inputs = nbest_inputs(text, beam_size, penalty, 8)
     expected = servable.predict("translate_nbest", inputs)
