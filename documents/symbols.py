@@ -32,12 +32,14 @@ def restore_symbols(text: str, translation: str, weights: np.ndarray | None) -> 
     if segment is None:
         return text
     translation = normalize_blanks(translation)
-    if weights is None:
-        weights = align_by_position(find_words(segment.text), find_words(translation))
     symbols = find_symbols(text)
     marks = [mark for mark in segment.marks if mark[2].text in symbols]
     span = 0, len(segment.text)
     sentence = make_sentence(segment, span, text, marks, knows_placeholders=False)
+    words = find_words(sentence.text), find_words(translation)
+    # Blanks that were merged may have made one word of two, such as an amount.
+    if weights is None or weights.shape != tuple(map(len, reversed(words))):
+        weights = align_by_position(*words)
     return write_sentence(
         sentence, translation, weights, UNESCAPED, lambda start, end: text[start:end]
     )[0]

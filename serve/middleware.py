@@ -5,6 +5,7 @@ A slow, silent or disconnected client occupies only a socket, for seconds.
 
 import asyncio
 import collections
+import contextlib
 import json
 import re
 import socket
@@ -176,7 +177,8 @@ class RequestLimits:
             ((address, _),) = collections.Counter(self._uploads.values()).most_common(1)
             oldest = next(t for t, a in self._uploads.items() if a == address)
             del self._uploads[oldest]
-            oldest.reschedule(0)
+            with contextlib.suppress(RuntimeError):  # It has just expired.
+                oldest.reschedule(0)
 
 
 def replay_body(body: bytes) -> Callable:

@@ -111,3 +111,28 @@ def test_symbols_of_documents_are_placeholders(symbol):
 
     assert translate_markup(source, "html", identity(True)).content == source
     assert re.sub("<.*?>", "", reversed_) == f"{symbol} THREE {symbol} TWO ONE"
+
+
+@pytest.mark.parametrize(
+    ("text", "translation"),
+    [
+        ("Nimm 5  kg Mehl ☺", "Take 5 kg flour"),
+        ("☺ Es kostet 5  €", "It costs 5 €"),
+        ("NIMM 5 KG MEHL ☺", "Take 5 kg flour"),
+    ],
+)
+def test_blanks_and_capitals_change_the_words_of_an_alignment(text, translation):
+    weights = np.eye(len(find_words(translation)), len(find_words(text)))
+
+    found = restore_symbols(text, translation, weights)
+
+    assert found.count("☺") == 1
+    assert found.replace("☺", "").split() in (
+        translation.split(),
+        translation.upper().split(),
+    )
+
+
+def test_many_grouped_numbers_take_linear_time():
+    # Each number tried the rest of the text: minutes for this one.
+    assert find_symbol_spans("1\u00a0" * 20_000 + "☺") == [(40_000, 40_001)]
