@@ -104,7 +104,7 @@ INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check --editable
 	@touch $@
 
 .venv/docs.stamp: setup.cfg pyproject.toml .venv/bin/python
-	$(INSTALL) '.[train,docs]'
+	$(INSTALL) '.[train,web,docs]'
 	@touch $@
 
 .venv/test.stamp: setup.cfg pyproject.toml .venv/bin/python

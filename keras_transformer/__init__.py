@@ -66,3 +66,7 @@ def __getattr__(name):
         module = importlib.import_module("keras_transformer.tokenizer")
         return module.SubwordTokenizer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return __all__
