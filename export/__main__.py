@@ -55,12 +55,12 @@ DEFAULTS = {
     "max_extra_length": (50, 300),
     "penalty_offset": (5.0, 5.0),
 }
-RULES = ("no_repeat_ngram", "min_length", "max_length_ratio", "constrain_trees")
+RULES = ("no_repeat_ngram", "min_length", "constrain_trees")
 ALIGNMENT = ("align_layer", "align_head")
 SERVER_OPTIONS = ("model_name", "signatures")
 # Those that other formats do not have.
 LACKING = {
-    "litert": (*SERVER_OPTIONS, "max_length_ratio", "constrain_trees"),
+    "litert": (*SERVER_OPTIONS, "constrain_trees"),
     "ctranslate2": (*SERVER_OPTIONS, *ALIGNMENT, *RULES, "samples"),
 }
 
@@ -118,12 +118,6 @@ class ExportOptions:
         0, "length of the n-grams that a translation may not repeat; 0: no limit", int
     )
     min_length: int = option(0, "minimum number of tokens of a translation", int)
-    max_length_ratio: float = option(
-        0.0,
-        "mark a translation as suspicious if source and translation differ in "
-        "length by more than this factor, 5 tokens aside; 0: no such output",
-        float,
-    )
     constrain_trees: bool = option(
         False,
         "with a run of --task parsing: write only trees with the words of the sentence",

@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 
 from examples import (
-    attention_in_mobilenet,
-    backends,
     character_language_model,
     copy_task,
     fine_tuning,
@@ -16,7 +14,6 @@ from examples import (
 )
 from keras_transformer import SubwordTokenizer, Transformer
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.python_subprocess import run_python
 from tests.helpers.small_models import preset
 
 
@@ -88,14 +85,6 @@ def test_time_series_learns():
 
 
 @pytest.mark.slow
-def test_application_fits_its_pictures(fitted):
-    attention_in_mobilenet.main(number=640, epochs=5)
-
-    # So few pictures are learnt by heart; unseen ones need thousands.
-    assert fitted[0].history.history["binary_accuracy"][-1] > 0.85
-
-
-@pytest.mark.slow
 def test_fine_tuning_teaches_the_decoder_alone(run_dir, tmp_path, fitted):
     for suffix in ("en", "es"):
         path = tmp_path / f"new.{suffix}"
@@ -125,29 +114,6 @@ def test_fine_tuning_moves_targets_by_one(run_dir):
     for given, label in zip(inputs["target_ids"], labels, strict=True):
         tokens = label[label != 0]
         assert given[given != 0].tolist() == [3, *tokens[:-1]]
-
-
-@pytest.fixture(scope="module")
-def constant():
-    """How often the most frequent id of each place is right, sorted."""
-    ids = np.sort(backends.make_ids(1_000, 1))
-    return np.mean([np.bincount(place).max() for place in ids.T]) / len(ids)
-
-
-@pytest.mark.slow
-def test_the_same_file_learns_on_this_backend(constant):
-    assert backends.main(number=1_280, epochs=5) > 2 * constant
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "backend", ["jax", pytest.param("torch", marks=pytest.mark.peers("torch"))]
-)
-def test_the_same_file_learns_on_other_backends(backend, constant):
-    code = "from examples import backends; print(backends.main(1_280, 5))"
-    said = run_python("-c", code, backend=backend)
-
-    assert float(said.split()[-1]) > 2 * constant
 
 
 def test_two_files_become_a_model_that_translates_and_resumes(tmp_path):

@@ -74,7 +74,6 @@ def make_inputs(signature, sentences: list[str], translator) -> dict:
         "max_extra_length": np.full(text.shape, settings.max_extra_length, np.int32),
         "no_repeat_ngram": np.full(text.shape, 3, np.int32),
         "min_length": np.full(text.shape, settings.min_length, np.int32),
-        "max_length_ratio": np.full(text.shape, settings.max_length_ratio, np.float32),
     }
     return {name: values[name] for name in signature.inputs}
 

@@ -20,7 +20,6 @@ from keras_transformer.search.tensorflow.graph_transformer import (
 from keras_transformer.search.tensorflow.search_loop import longest_limit
 from keras_transformer.special_ids import BOS_ID, PADDING_ID
 
-SLACK = 5  # In tokens; lengths of short texts differ more.
 INPUTS = (
     tf.TensorSpec([None, None], tf.int32, name="source_ids"),
     tf.TensorSpec([None], tf.int32, name="max_lengths"),
@@ -48,7 +47,6 @@ class SearchSettings:
             Larger requests are divided.
         source_language: String, ISO 639-1 code; its abbreviations do not end a
             sentence when documents are split. `""` for no abbreviations.
-        max_length_ratio: Float, as in `is_suspicious`; 0 flags none.
         constrain_trees: Bool, whether a parsing model may only write trees of
             the sentence's words, see `TreeConstraint`.
     """
@@ -64,7 +62,6 @@ class SearchSettings:
     source_language: str = ""
     no_repeat_ngram: int = 0
     min_length: int = 0
-    max_length_ratio: float = 0.0
     constrain_trees: bool = False
 
 
@@ -298,17 +295,3 @@ def clear_empty(found: Hypotheses, lengths, cut) -> Hypotheses:
         lengths=tf.where(real, found.lengths, 0),
         truncated=(cut[:, None] | found.truncated) & real,
     )
-
-
-def is_suspicious(found: Hypotheses, lengths, ratio):
-    """Flags best translations whose length does not fit the source, `(B,)`.
-
-    The longer of the two has more than `ratio` times the tokens of the other,
-    plus `SLACK`, without EOS; the ratio 0 flags none.
-    """
-    source, target = (
-        tf.cast(tf.maximum(x - 1, 0), tf.float32)
-        for x in (lengths, found.lengths[:, 0])
-    )
-    longer, shorter = tf.maximum(source, target), tf.minimum(source, target)
-    return (ratio > 0) & (longer > ratio * shorter + SLACK)

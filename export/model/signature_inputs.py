@@ -30,7 +30,6 @@ INPUTS = {
         *TEXT,
         spec("no_repeat_ngram", tf.int32),
         spec("min_length", tf.int32),
-        spec("max_length_ratio", tf.float32),
     ),
     "sample": (
         *TEXT,

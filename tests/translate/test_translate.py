@@ -97,9 +97,7 @@ def run(tmp_path, monkeypatch, translate_file):
     return run_with
 
 
-def test_lines_that_were_cut_or_are_suspicious_are_counted(
-    run, tmp_path, monkeypatch, capsys
-):
+def test_lines_that_were_cut_are_counted(run, tmp_path, monkeypatch, capsys):
     def cut(text):
         return make_outputs([line.upper() for line in text], limit=3)
 
@@ -114,13 +112,6 @@ def test_lines_that_were_cut_or_are_suspicious_are_counted(
     captured = capsys.readouterr()
     assert captured.err == note
     assert json.loads(captured.out)["truncated"] == 2
-
-    def doubt(text):
-        return {**make_outputs(text), "suspicious": np.array([True] * 2)}
-
-    run(doubt, b"one\ntwo\n")
-    note = "2 of 2 lines are suspicious: too long or short for their sources\n"
-    assert capsys.readouterr().err == note
 
 
 def test_standard_input_is_translated_to_standard_output(monkeypatch, capsysbinary):
