@@ -131,13 +131,12 @@ def check_loading(name: str, load: Callable) -> tuple[Check, object]:
 
 
 def read_bundle(folder: pathlib.Path) -> dict:
-    """Returns what is needed of `bundle.json`; an error says it is damaged."""
     bundle = json.loads((folder / file_layout.BUNDLE).read_text(encoding="utf-8"))
     return {"model_name": bundle["model_name"], "files": read_files(bundle)}
 
 
 def read_files(content: dict) -> dict[str, dict]:
-    """Returns the digests in the JSON of a version; an error as above."""
+    """Returns the digests in the JSON of a version; an error if it is damaged."""
     return {
         name: {key: file[key] for key in ("bytes", "sha256")}
         for name, file in content["files"].items()
@@ -166,13 +165,10 @@ def check_files(folder: pathlib.Path, wanted: dict[str, dict]) -> Check:
 
 
 def check_server_files(export_dir: pathlib.Path) -> Check:
-    """Checks that the configuration files of the server exist."""
-    problems = [
-        f"{name}: missing"
-        for name in file_layout.SERVER_FILES
-        if not (export_dir / name).is_file()
-    ]
-    return Check("server files", [", ".join(file_layout.SERVER_FILES)], problems)
+    names = file_layout.SERVER_FILES
+    missing = [name for name in names if not (export_dir / name).is_file()]
+    problems = [f"{name}: missing" for name in missing]
+    return Check("server files", [", ".join(names)], problems)
 
 
 def check_ops(meta_graph) -> Check:
@@ -185,12 +181,9 @@ def check_ops(meta_graph) -> Check:
 
 
 def check_xla(meta_graph) -> Check:
-    """Finds functions compiled by XLA, which the stock server refuses."""
     names = ", ".join(sorted(compiled_functions(meta_graph)))
-    if names:
-        problem = f"compiled by XLA, which the stock server refuses: {names}"
-        return Check("xla", problems=[problem])
-    return Check("xla", ["no compiled function"])
+    problem = f"compiled by XLA, which the stock server refuses: {names}"
+    return Check("xla", ["no compiled function"], [problem] if names else [])
 
 
 def check_warmup(ask: Callable, path: pathlib.Path) -> Check:

@@ -7,12 +7,10 @@ import pytest
 from examples import (
     character_language_model,
     copy_task,
-    fine_tuning,
     text_classification,
-    time_series,
     train_translation,
 )
-from keras_transformer import SubwordTokenizer, Transformer
+from keras_transformer import Transformer
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.small_models import preset
 
@@ -75,45 +73,6 @@ def test_text_classification_learns(tmp_path):
     path.write_text("the cat saw a dog\n" * 300, "utf-8")
 
     assert text_classification.main(path, path, epochs=15) > 0.8
-
-
-@pytest.mark.slow
-def test_time_series_learns():
-    error, constant = time_series.main(number=640, epochs=3)
-
-    assert error < constant
-
-
-@pytest.mark.slow
-def test_fine_tuning_teaches_the_decoder_alone(run_dir, tmp_path, fitted):
-    for suffix in ("en", "es"):
-        path = tmp_path / f"new.{suffix}"
-        path.write_text("\n".join(SENTENCES * 4), "utf-8")
-
-    fine_tuning.main(run_dir, tmp_path / "new", epochs=40)
-
-    (tuned,) = fitted
-    start = keras.saving.load_model(run_dir / "model.keras", compile=False)
-    for part in ("encoder", "embedding"):
-        for a, b in zip(
-            getattr(tuned, part).get_weights(),
-            getattr(start, part).get_weights(),
-            strict=True,
-        ):
-            np.testing.assert_array_equal(a, b)
-    loss = tuned.history.history["loss"]  # Dropout makes it go up and down.
-    assert np.mean(loss[-10:]) < np.mean(loss[:10]) - 0.2
-
-
-def test_fine_tuning_moves_targets_by_one(run_dir):
-    proto = (run_dir / "tokenizer.model").read_bytes()
-    tokenizer = SubwordTokenizer(proto)
-
-    inputs, labels = fine_tuning.make_batch(tokenizer, SENTENCES, SENTENCES[::-1])
-
-    for given, label in zip(inputs["target_ids"], labels, strict=True):
-        tokens = label[label != 0]
-        assert given[given != 0].tolist() == [3, *tokens[:-1]]
 
 
 def test_two_files_become_a_model_that_translates_and_resumes(tmp_path):

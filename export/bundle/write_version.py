@@ -36,15 +36,9 @@ def write_version(
 ) -> pathlib.Path:
     """Writes a version of an export, and the server's files if missing.
 
-    Args:
-        translator: The `Translator` to export.
-        run_dirs: Folders of the runs that trained the models; of several,
-            samples are those of the first.
-        export_dir: Folder of the versions.
-        model_name: The name of the model on the server.
-        version: Int, the folder's name; `None` takes the next number.
-        samples: Path of a text file with sentences for the samples; `None`
-            uses the samples that the run recorded, or generates sentences.
+    `run_dirs` are the runs that trained the models. The sentences of the samples
+    are those of the text file `samples`, or of the first run. The version `None`
+    takes the next number.
     """
     notes = read_notes(run_dirs[0])
     chosen = choose_samples(notes, samples)

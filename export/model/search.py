@@ -66,18 +66,11 @@ class SearchSettings:
 
 
 class Search(tf.Module):
-    """Beam search over a Transformer with an export's settings.
+    """Beam search over built `Transformer`s with an export's settings.
 
-    Args:
-        transformers: Built `Transformer`s, not tracked: see `TextModel`.
-        vocabulary_size: Int, subwords of targets. Ids from there on are never
-            chosen.
-        settings: The `SearchSettings`.
-        find_leaves: Function from source ids `(B, S)` to a `TreeConstraint`, or
-            `None` for translations.
-
-    Attributes:
-        options: `SearchOptions` for the best translation.
+    Ids from `vocabulary_size` on are never chosen. `find_leaves` is a function
+    from source ids `(B, S)` to a `TreeConstraint`, or `None` for translations;
+    the attribute `options` are the `SearchOptions` for the best translation.
     """
 
     def __init__(
@@ -88,7 +81,7 @@ class Search(tf.Module):
         find_leaves: Callable | None = None,
     ):
         super().__init__(name="search")
-        self._find_leaves = lambda: find_leaves  # Not tracked.
+        self._find_leaves = lambda: find_leaves  # Not tracked: see `TextModel`.
         self._transformers = lambda: transformers
         self._settings = settings
         padded = range(vocabulary_size, transformers[0].vocabulary_size)

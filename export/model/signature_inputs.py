@@ -11,7 +11,6 @@ TEXT = (spec("text"),)
 PAIR = (spec("source"), spec("target"))
 INPUTS = {
     "serving_default": TEXT,
-    "translate_greedy": TEXT,
     "translate_nbest": (
         *TEXT,
         spec("beam_size", tf.int32, 0),
@@ -46,7 +45,6 @@ INPUTS = {
 # Those that translate.
 DEFAULT_SIGNATURES = (
     "serving_default",
-    "translate_greedy",
     "translate_nbest",
     "translate_options",
     "translate_ids",

@@ -28,9 +28,9 @@ from export.model.search import (
     limits_of,
 )
 from export.model.sentence_splitting import find_unknown_symbols
-from export.model.sentence_tree_constraints import TreeLeaves
 from export.model.signature_inputs import DEFAULT_SIGNATURES, INPUTS
 from export.model.tokenized_model import TextModel
+from export.model.tree_leaves import TreeLeaves
 from keras_transformer import Transformer
 from keras_transformer.special_ids import EOS_ID, PADDING_ID
 
@@ -43,10 +43,9 @@ class Translator(tf.Module):
     not affect each other.
 
     Args:
-        transformers: A built `Transformer`, or several of one vocabulary: an
-            ensemble, whose probabilities are the means of theirs.
-        protos: Bytes of the SentencePiece model of sources, and of that of
-            targets, or `None` if they share one.
+        transformers: A built `Transformer`, or several: an ensemble, whose
+            probabilities are the means of theirs.
+        protos: As in `TextModel`.
         settings: The `SearchSettings`.
         names: Names of the signatures, of `INPUTS`.
 
@@ -118,11 +117,6 @@ class Translator(tf.Module):
             bool `(B,)`: whether source or translation was cut at its limit.
         """
         return self._describe(text, self._search)
-
-    def translate_greedy(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Like `translate`, by greedy search: faster, with lower quality."""
-        greedy = dataclasses.replace(self._search.options, beam_size=1)
-        return self._describe(text, lambda *ids: self._search(*ids, greedy))
 
     def _describe(self, text, search, was_cut=False):
         """Returns the outputs of the best translation of each text.

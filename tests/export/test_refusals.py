@@ -62,7 +62,6 @@ translate --export-dir=x --format=xml --trees -> --trees must be left out with
 evaluate --export-dir=x --source=$TMP/two --reference=$TMP/one -> 2 lines in
 evaluate --export-dir=x --source=$TMP/empty --reference=$TMP/one -> may not be empty
 evaluate --export-dir=x --source=$TMP/latin --reference=$TMP/one -> line 1, byte 0xe9
-evaluate $ONE --record --server=localhost:1 -> --record needs --export-dir.
 evaluate --export-dir=x -> or --trees. Received: neither
 evaluate --export-dir=x --trees=x --source=x -> Received: --source, --trees
 evaluate --export-dir=x $ONE --picture=y -> --picture needs --trees

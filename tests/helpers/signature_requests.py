@@ -98,7 +98,6 @@ def ask_pair(texts):
 
 REQUESTS = {
     "serving_default": ask,
-    "translate_greedy": ask,
     "translate_nbest": ask_nbest,
     "translate_options": ask_options,
     "translate_ids": ask_ids,
