@@ -8,7 +8,6 @@ import numpy as np
 
 import keras_transformer as kt
 from keras_transformer.layers.attention import scaled_dot_product_attention
-from keras_transformer.layers.residual import Residual
 from keras_transformer.search.options import length_penalty_of
 from paper import table1
 
@@ -28,47 +27,6 @@ def draw_softmax(axes):
         axes.plot(np.ravel(weights), "o-", label=label)
     axes.set(xlabel="key", ylabel="attention weight")
     axes.legend()
-
-
-def draw_residual(axes):
-    """Features of one position on their way through Add & Norm."""
-    random = np.random.default_rng(1)
-    x = random.normal(size=(1, 1, 512)).astype("float32")
-    sublayer = random.normal(1, 3, size=(1, 1, 512)).astype("float32")
-    outputs = Residual(dropout=0.0)(x, sublayer)
-    for values, label in (
-        (x, "x"),
-        (x + sublayer, "x + Sublayer(x)"),
-        (outputs, "LayerNorm(x + Sublayer(x))"),
-    ):
-        bins = np.linspace(-10, 12, 60)
-        axes.hist(np.ravel(values), bins, histtype="step", label=label)
-    axes.set(xlabel="value", ylabel="features")
-    axes.legend()
-
-
-def draw_heads(axes):
-    """Weights of two heads over the same eight random positions."""
-    keras.utils.set_random_seed(1)
-    x = keras.random.normal((1, 8, 64))
-    layer = kt.MultiHeadAttention(num_heads=2, key_dim=32)
-    _, weights = layer(x, 3 * x, return_attention_scores=True)
-    both = np.concatenate([weights[0, 0], np.ones((8, 1)), weights[0, 1]], 1)
-    both[:, 8] = np.nan
-    axes.imshow(both, cmap="Blues", vmin=0, vmax=1)
-    axes.set(xlabel="keys of head 1, of head 2", ylabel="query")
-    axes.set_xticks([])
-
-
-def draw_feed_forward(axes):
-    """Three outputs of the network along a straight line of inputs."""
-    keras.utils.set_random_seed(2)
-    line = np.linspace(-3, 3, 200)
-    start, direction = np.random.default_rng(2).normal(size=(2, 16))
-    inputs = (start + line[:, None] * direction)[None].astype("float32")
-    outputs = kt.FeedForward(intermediate_dim=16)(inputs)
-    axes.plot(line, np.array(outputs)[0, :, :3])
-    axes.set(xlabel="place on the line", ylabel="three outputs")
 
 
 def draw_embedding_scale(axes):
@@ -147,9 +105,6 @@ def draw_schedule(axes):
 
 PICTURES = (
     draw_softmax,
-    draw_residual,
-    draw_heads,
-    draw_feed_forward,
     draw_embedding_scale,
     draw_smoothing,
     draw_length_penalty,

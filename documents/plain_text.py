@@ -98,8 +98,7 @@ def translate_text(
             continue
         outputs = translate([part])
         counts["lines"] += 1
-        for doubt in ("truncated", "suspicious"):
-            counts[doubt] += int(outputs.get(doubt, [False])[0])
+        counts["truncated"] += int(outputs.get("truncated", [False])[0])
         yield outputs["translation"][0]
 
 

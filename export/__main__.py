@@ -5,7 +5,6 @@ The SavedModel takes strings and returns strings, in the stock TF Serving.
 
 import argparse
 import dataclasses
-import json
 import pathlib
 
 from command_line.errors import UserError, exit_on_user_error, refuse_damage
@@ -18,7 +17,6 @@ from command_line.options import (
     read_options,
 )
 from command_line.recorded_search_options import check_decoding
-from export.bundle.file_layout import BUNDLE
 from export.bundle.model_loading import (
     choose_samples,
     load_run,
@@ -55,12 +53,12 @@ DEFAULTS = {
     "max_extra_length": (50, 300),
     "penalty_offset": (5.0, 5.0),
 }
-RULES = ("no_repeat_ngram", "min_length", "max_length_ratio", "constrain_trees")
+RULES = ("no_repeat_ngram", "min_length", "constrain_trees")
 ALIGNMENT = ("align_layer", "align_head")
 SERVER_OPTIONS = ("model_name", "signatures")
 # Those that other formats do not have.
 LACKING = {
-    "litert": (*SERVER_OPTIONS, "max_length_ratio", "constrain_trees"),
+    "litert": (*SERVER_OPTIONS, "constrain_trees"),
     "ctranslate2": (*SERVER_OPTIONS, *ALIGNMENT, *RULES, "samples"),
 }
 
@@ -118,12 +116,6 @@ class ExportOptions:
         0, "length of the n-grams that a translation may not repeat; 0: no limit", int
     )
     min_length: int = option(0, "minimum number of tokens of a translation", int)
-    max_length_ratio: float = option(
-        0.0,
-        "mark a translation as suspicious if source and translation differ in "
-        "length by more than this factor, 5 tokens aside; 0: no such output",
-        float,
-    )
     constrain_trees: bool = option(
         False,
         "with a run of --task parsing: write only trees with the words of the sentence",
@@ -244,8 +236,7 @@ def check_options(options: ExportOptions) -> None:
         if given or (given is not None and name in ALIGNMENT):
             raise UserError(
                 f"{flag(name)} must be left out with --format "
-                f"{options.format}. Received: "
-                + (" ".join(given) if name == "signatures" else f"{given}")
+                f"{options.format}. Received: {given}"
             )
 
 
@@ -255,18 +246,11 @@ def write_saved_model(options: ExportOptions, settings: SearchSettings) -> pathl
     signatures = choose_signatures(options.signatures)
     name = choose_name(export_dir, options.model_name)
     translator = load_run(options.run_dir, settings, options.precision, signatures)
-    count = len(translator.signatures)
+    count = len(signatures)
     print(f"tracing {count} signatures, and writing samples", flush=True)
     folder = write_version(
         translator, options.run_dir, export_dir, name, options.version, options.samples
     )
-    validation = json.loads((folder / BUNDLE).read_text("utf-8"))["validation"]
-    if validation:
-        scores = ", ".join(
-            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-            for name, value in validation.items()
-        )
-        print(f"on the validation set: {scores}")
     print(f"{folder} serves; {export_dir / 'README.md'} says how")
     return folder
 

@@ -82,7 +82,6 @@ class CheckOptions:
 
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     version: int | None = option(None, "which one (default: the newest)", int)
-    json: bool = option(False, "print JSON instead of text")
 
 
 def check_version(
@@ -132,13 +131,12 @@ def check_loading(name: str, load: Callable) -> tuple[Check, object]:
 
 
 def read_bundle(folder: pathlib.Path) -> dict:
-    """Returns what is needed of `bundle.json`; an error says it is damaged."""
     bundle = json.loads((folder / file_layout.BUNDLE).read_text(encoding="utf-8"))
     return {"model_name": bundle["model_name"], "files": read_files(bundle)}
 
 
 def read_files(content: dict) -> dict[str, dict]:
-    """Returns the digests in the JSON of a version; an error as above."""
+    """Returns the digests in the JSON of a version; an error if it is damaged."""
     return {
         name: {key: file[key] for key in ("bytes", "sha256")}
         for name, file in content["files"].items()
@@ -167,13 +165,10 @@ def check_files(folder: pathlib.Path, wanted: dict[str, dict]) -> Check:
 
 
 def check_server_files(export_dir: pathlib.Path) -> Check:
-    """Checks that the configuration files of the server exist."""
-    problems = [
-        f"{name}: missing"
-        for name in file_layout.SERVER_FILES
-        if not (export_dir / name).is_file()
-    ]
-    return Check("server files", [", ".join(file_layout.SERVER_FILES)], problems)
+    names = file_layout.SERVER_FILES
+    missing = [name for name in names if not (export_dir / name).is_file()]
+    problems = [f"{name}: missing" for name in missing]
+    return Check("server files", [", ".join(names)], problems)
 
 
 def check_ops(meta_graph) -> Check:
@@ -186,12 +181,9 @@ def check_ops(meta_graph) -> Check:
 
 
 def check_xla(meta_graph) -> Check:
-    """Finds functions compiled by XLA, which the stock server refuses."""
     names = ", ".join(sorted(compiled_functions(meta_graph)))
-    if names:
-        problem = f"compiled by XLA, which the stock server refuses: {names}"
-        return Check("xla", problems=[problem])
-    return Check("xla", ["no compiled function"])
+    problem = f"compiled by XLA, which the stock server refuses: {names}"
+    return Check("xla", ["no compiled function"], [problem] if names else [])
 
 
 def check_warmup(ask: Callable, path: pathlib.Path) -> Check:
@@ -213,13 +205,7 @@ def check_warmup(ask: Callable, path: pathlib.Path) -> Check:
 
 
 def check_samples(ask: Callable, signatures: dict, folder: pathlib.Path) -> Check:
-    """Runs the samples and compares the outputs with the recorded ones.
-
-    Args:
-        ask: Function from the name of a signature and its inputs to its outputs.
-        signatures: The `SignatureDef`s of the version, by name.
-        folder: Folder of the version.
-    """
+    """Runs the samples and compares the outputs with the recorded ones."""
     check = Check("samples")
     try:
         samples = read_samples(folder / file_layout.SAMPLES, signatures)
@@ -244,9 +230,7 @@ def check_samples(ask: Callable, signatures: dict, folder: pathlib.Path) -> Chec
 def check_litert(folder: pathlib.Path, load: Callable) -> Iterator[Check]:
     """Runs the checks of a version for LiteRT and yields their results.
 
-    Args:
-        folder: Folder that `write_litert` wrote.
-        load: Function from the folder to its `litert_translator.Translator`.
+    `load` returns the `litert_translator.Translator` of a folder.
     """
 
     def read_json(name):
@@ -280,34 +264,30 @@ def check_litert(folder: pathlib.Path, load: Callable) -> Iterator[Check]:
         yield done or check
 
 
-def report(found: Iterable[Check], as_json: bool) -> None:
+def report(checks: Iterable[Check]) -> None:
     """Prints checks; exits with code 1 if one found a problem."""
-    checks = []
-    for check in found:
-        checks.append(check)
-        if as_json:
-            continue
+    is_wrong = False
+    for check in checks:
+        is_wrong |= bool(check.problems)
         status = "WRONG" if check.problems else "-" if check.left_out else "ok"
         for line in check.problems or check.notes or [check.left_out]:
             print(f"{status:6}{check.name:13}{line}".rstrip(), flush=True)
-    if as_json:
-        print(json.dumps([dataclasses.asdict(c) for c in checks], indent=2))
-    if any(check.problems for check in checks):
+    if is_wrong:
         raise SystemExit(1)
 
 
 def run(options: CheckOptions) -> None:
+    # TensorFlow would have us load the SavedModel another way than the server.
+    tf.get_logger().setLevel("ERROR")
     formats = file_layout.SAVED_MODEL, file_layout.LITERT_STEP
     folder = find_version(options.export_dir, *formats, version=options.version)
     if (folder / file_layout.LITERT_STEP).exists():
-        report(check_litert(folder, load_translator), options.json)
+        report(check_litert(folder, load_translator))
     else:
-        report(check_version(folder), options.json)
+        report(check_version(folder))
 
 
 def main(argv: list[str] | None = None) -> None:
-    # TensorFlow would have us load the SavedModel another way than the server.
-    tf.get_logger().setLevel("ERROR")
     parser = argparse.ArgumentParser(prog="python -m export.check", description=__doc__)
     add_options(parser, CheckOptions)
     with exit_on_user_error():

@@ -1,20 +1,15 @@
-"""Measures the cost of layers against length and width (Table 1).
+"""Measures the time of layers against length and width (Table 1).
 
-Time and memory of self-attention, self-attention restricted to a neighborhood,
-a recurrent layer (LSTM) and a convolution, forward and with the gradient,
-while the length `n` grows and while the width `d` does. The exponents of the
-growth are fitted. Beside them stand those of the paper, which leaves out the
-linear maps around attention, and those of all matrix products, which count
-them: these maps take `O(n d²)`, more than restricted attention itself.
-What attention holds in memory stands against the length, without its weights
-and with them.
+Self-attention, self-attention restricted to a neighborhood, a recurrent layer
+(LSTM) and a convolution run forward and with the gradient, while the length `n`
+grows and while the width `d` does. The exponents of the growth are fitted.
+Beside them stand those of the paper, which leaves out the linear maps around
+attention, and those of all matrix products, which count them: these maps take
+`O(n d²)`, more than restricted attention itself.
 """
 
 import argparse
-import concurrent.futures
 import ctypes
-import multiprocessing
-import pathlib
 import statistics
 import time
 from collections.abc import Callable
@@ -30,7 +25,6 @@ from keras_transformer import MultiHeadAttention, RestrictedSelfAttention
 # The complexity of each layer in Table 1: its exponents of n and of d.
 PAPER = {
     "self-attention": ("n² d", 2, 1),
-    "self-attention, weights returned": ("n² d", 2, 1),
     "restricted": ("r n d", 1, 1),
     "recurrent": ("n d²", 1, 2),
     "convolution": ("k n d²", 1, 2),
@@ -54,11 +48,10 @@ class Sizes(NamedTuple):
 
 def make_layer(kind: str, width: int, sizes: Sizes) -> Callable:
     """Returns a layer that maps `(B, n, width)` to the same shape."""
-    if kind.startswith("self-attention"):
+    if kind == "self-attention":
         layer = MultiHeadAttention(1, width)
         layer.build((None, None, width), (None, None, width))
-        weights = kind.endswith("weights returned")
-        return lambda x: layer(x, x, return_attention_scores=weights)
+        return lambda x: layer(x, x)
     if kind == "restricted":
         layer = RestrictedSelfAttention(1, width, sizes.radius)
     elif kind == "recurrent":
@@ -72,11 +65,9 @@ def make_layer(kind: str, width: int, sizes: Sizes) -> Callable:
 def count_products(row: dict, sizes: Sizes) -> int:
     """Returns the multiplications in the matrix products of a forward pass."""
     n, d = row["n"], row["d"]
-    # Four linear maps, the logits and the means of values.
-    attention = 4 * n * d**2 + 2 * n * n * d
     return {
-        "self-attention": attention,
-        "self-attention, weights returned": attention,
+        # Four linear maps, the logits and the means of values.
+        "self-attention": 4 * n * d**2 + 2 * n * n * d,
         # The same, with three blocks of keys for each query.
         "restricted": 4 * n * d**2 + 2 * n * 3 * sizes.radius * d,
         # Four gates, each of the input and of the state before.
@@ -115,24 +106,6 @@ def time_call(call: Callable, repetitions: int) -> float:
     return statistics.median(seconds)
 
 
-def measure_peak(call: Callable) -> int | None:
-    """Returns the bytes by which a call raises the process's peak, on Linux."""
-    try:
-        pathlib.Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return None
-    before = read_status("VmRSS")
-    call()
-    return read_status("VmHWM") - before
-
-
-def read_status(name: str) -> int:
-    """Returns a number of bytes from `/proc`, such as `"VmRSS"`."""
-    lines = pathlib.Path("/proc/self/status").read_text().splitlines()
-    (line,) = (line for line in lines if line.startswith(name))
-    return 1024 * int(line.split()[1])
-
-
 def list_rows(sizes: Sizes) -> list[dict]:
     points = [("n", length, sizes.width) for length in sizes.lengths]
     points += [("d", sizes.length, width) for width in sizes.widths]
@@ -144,47 +117,19 @@ def list_rows(sizes: Sizes) -> list[dict]:
     ]
 
 
-def measure_row_peak(row: dict, sizes: Sizes) -> int | None:
-    """Measures the peak of a row, in a process that has done nothing else."""
-    # Every tensor is given back as soon as it is not needed.
-    set_mmap_threshold(1 << 16)
-    make_call({**row, "n": 8}, sizes)()  # The libraries' own memory.
-    call = make_call(row, sizes)
-    call.get_concrete_function()
-    return measure_peak(call)
-
-
-def measure_peaks(rows: list[dict], sizes: Sizes) -> list[int | None]:
-    """Measures each row's peak in a process of its own.
-
-    TensorFlow keeps what a call took, for the next one. Processes are forks of
-    one that has imported it, but has not started its runtime.
-    """
-    forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload([__spec__.name])
-    with concurrent.futures.ProcessPoolExecutor(
-        1, mp_context=forks, max_tasks_per_child=1
-    ) as pool:
-        return list(pool.map(measure_row_peak, rows, [sizes] * len(rows)))
-
-
 def measure(sizes: Sizes) -> list[dict]:
-    """Measures all layers along both axes, all memory before all times."""
-    rows = list_rows(sizes)
-    for row, peak in zip(rows, measure_peaks(rows, sizes), strict=True):
-        row["products"] = count_products(row, sizes)
-        row["peak_bytes"] = peak
-    set_mmap_threshold(1 << 30)  # No memory is asked for twice.
-    for row in rows:
-        row["seconds"] = time_call(make_call(row, sizes), sizes.repetitions)
-    return rows
-
-
-def set_mmap_threshold(num_bytes: int) -> None:
-    """Sets above which size GNU's C library asks the system for memory."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt:
-        mallopt(M_MMAP_THRESHOLD, num_bytes)
+    """Measures all layers along both axes."""
+    # GNU's C library keeps large blocks, so that no memory is asked for twice.
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
+        mallopt(M_MMAP_THRESHOLD, 1 << 30)
+    return [
+        {
+            **row,
+            "products": count_products(row, sizes),
+            "seconds": time_call(make_call(row, sizes), sizes.repetitions),
+        }
+        for row in list_rows(sizes)
+    ]
 
 
 def fit(rows: list[dict], axis: str, value: str) -> float | None:
@@ -197,15 +142,6 @@ def fit(rows: list[dict], axis: str, value: str) -> float | None:
     return float(np.polyfit(places, np.log(values), 1)[0])
 
 
-def select_rows(rows: list[dict], **wanted) -> list[dict]:
-    """Returns the rows with these values."""
-    return [row for row in rows if all(row[k] == v for k, v in wanted.items())]
-
-
-def mebibytes(peak: int | None) -> str | None:
-    return None if peak is None else f"{peak / 2**20:.1f}"
-
-
 def format_rows(rows: list[dict]) -> str:
     cells = [
         [
@@ -214,33 +150,26 @@ def format_rows(rows: list[dict]) -> str:
             row["kind"],
             row["direction"],
             f"{1e3 * row['seconds']:.1f}",
-            mebibytes(row["peak_bytes"]),
         ]
         for row in rows
     ]
-    return format_table(["n", "d", "layer", "", "ms", "peak MiB"], cells)
-
-
-def format_memory(rows: list[dict]) -> str:
-    """Returns what attention adds to the peak, against the length."""
-    kinds = [kind for kind in PAPER if kind.startswith("self-attention")]
-    cells = []
-    for length in dict.fromkeys(row["n"] for row in rows if row["axis"] == "n"):
-        chosen = select_rows(rows, axis="n", n=length, direction="forward")
-        peaks = {row["kind"]: mebibytes(row["peak_bytes"]) for row in chosen}
-        cells.append([f"{length:,}", *(peaks[kind] for kind in kinds)])
-    return format_table(["n: peak MiB", *kinds], cells)
+    return format_table(["n", "d", "layer", "", "ms"], cells)
 
 
 def format_exponents(rows: list[dict]) -> str:
     """Returns the exponents of each layer and direction, beside the paper's."""
-    values = {"products": "products", "time": "seconds", "memory": "peak_bytes"}
+    values = {"products": "products", "time": "seconds"}
     cells = []
     for kind, (cost, *exponents) in PAPER.items():
         for direction in DIRECTIONS:
             cells.append([kind, direction, f"O({cost})"])
             for axis, paper in zip("nd", exponents, strict=True):
-                chosen = select_rows(rows, axis=axis, kind=kind, direction=direction)
+                wanted = axis, kind, direction
+                chosen = [
+                    row
+                    for row in rows
+                    if (row["axis"], row["kind"], row["direction"]) == wanted
+                ]
                 found = [fit(chosen, axis, value) for value in values.values()]
                 cells[-1] += [paper, *(f and f"{f:.2f}" for f in found)]
     head = ["layer", "", "Table 1", "n: paper", *values, "d: paper", *values]
@@ -249,8 +178,7 @@ def format_exponents(rows: list[dict]) -> str:
 
 def run(sizes: Sizes) -> None:
     rows = measure(sizes)
-    tables = format_rows(rows), format_memory(rows), format_exponents(rows)
-    print("\n\n".join(tables))
+    print(f"{format_rows(rows)}\n\n{format_exponents(rows)}")
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ def largest_requests(names):
     numbers = np.full(2, np.nan), [1_000, -1], [long, b"\0"]
     requests = [
         ("serving_default", {"text": strings([long] * 1_000)}, None),
-        ("translate_greedy", {"text": strings([b"a"] * 1_000)}, None),
+        ("serving_default", {"text": strings([b"a"] * 1_000)}, None),
         ("serving_default", {"text": strings([b"abc " * (LONG // 4)])}, None),
         ("serving_default", {"text": strings([b"\xff" * LONG])}, None),
         ("translate_nbest", nbest_inputs([b"a b"] * 32, 100, extra=1_000), None),

@@ -5,13 +5,10 @@ import json
 import pathlib
 import re
 import sys
-from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
 import keras_transformer
-from docs import alignment_picture
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
@@ -71,30 +68,6 @@ def test_boxes_of_figure_1_lead_to_sections():
     slugs = [re.sub(r"[^\w -]", "", heading).lower() for heading in headings]
     assert len(links) >= 15
     assert {slug.replace(" ", "-") for slug in slugs}.issuperset(links)
-
-
-def test_the_alignment_of_a_translation_is_drawn():
-    weights = np.array([[0.9, 0.1, 0.0], [0.05, 0.25, 0.7]])
-    picture = alignment_picture.draw("A & b", "Ein und", weights)
-    svg = "{http://www.w3.org/2000/svg}"
-    root = ElementTree.fromstring(picture)
-    assert root.find(f"{svg}title").text == "A & b → Ein und"
-    words = {}  # By the height of their row.
-    for word in root.iter(f"{svg}text"):
-        words.setdefault(word.get("y"), {})[word.get("x")] = word.text
-    source, target = words.values()
-    assert list(source.values()) == ["A", "&", "b"]
-    drawn = {
-        (target[line.get("x1")], source[line.get("x2")]): float(line.get("opacity"))
-        for line in root.iter(f"{svg}line")
-    }
-    # Weights below a tenth are left out.
-    assert drawn == {
-        ("Ein", "A"): 0.9,
-        ("Ein", "&"): 0.1,
-        ("und", "&"): 0.25,
-        ("und", "b"): 0.7,
-    }
 
 
 def test_every_command_has_its_options():

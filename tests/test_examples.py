@@ -6,17 +6,13 @@ import pytest
 
 from examples import (
     attention_in_mobilenet,
-    backends,
     character_language_model,
     copy_task,
-    fine_tuning,
     text_classification,
-    time_series,
     train_translation,
 )
-from keras_transformer import SubwordTokenizer, Transformer
+from keras_transformer import Transformer
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.python_subprocess import run_python
 from tests.helpers.small_models import preset
 
 
@@ -81,73 +77,11 @@ def test_text_classification_learns(tmp_path):
 
 
 @pytest.mark.slow
-def test_time_series_learns():
-    error, constant = time_series.main(number=640, epochs=3)
-
-    assert error < constant
-
-
-@pytest.mark.slow
 def test_application_fits_its_pictures(fitted):
     attention_in_mobilenet.main(number=640, epochs=5)
 
     # So few pictures are learnt by heart; unseen ones need thousands.
     assert fitted[0].history.history["binary_accuracy"][-1] > 0.85
-
-
-@pytest.mark.slow
-def test_fine_tuning_teaches_the_decoder_alone(run_dir, tmp_path, fitted):
-    for suffix in ("en", "es"):
-        path = tmp_path / f"new.{suffix}"
-        path.write_text("\n".join(SENTENCES * 4), "utf-8")
-
-    fine_tuning.main(run_dir, tmp_path / "new", epochs=40)
-
-    (tuned,) = fitted
-    start = keras.saving.load_model(run_dir / "model.keras", compile=False)
-    for part in ("encoder", "embedding"):
-        for a, b in zip(
-            getattr(tuned, part).get_weights(),
-            getattr(start, part).get_weights(),
-            strict=True,
-        ):
-            np.testing.assert_array_equal(a, b)
-    loss = tuned.history.history["loss"]  # Dropout makes it go up and down.
-    assert np.mean(loss[-10:]) < np.mean(loss[:10]) - 0.2
-
-
-def test_fine_tuning_moves_targets_by_one(run_dir):
-    proto = (run_dir / "tokenizer.model").read_bytes()
-    tokenizer = SubwordTokenizer(proto)
-
-    inputs, labels = fine_tuning.make_batch(tokenizer, SENTENCES, SENTENCES[::-1])
-
-    for given, label in zip(inputs["target_ids"], labels, strict=True):
-        tokens = label[label != 0]
-        assert given[given != 0].tolist() == [3, *tokens[:-1]]
-
-
-@pytest.fixture(scope="module")
-def constant():
-    """How often the most frequent id of each place is right, sorted."""
-    ids = np.sort(backends.make_ids(1_000, 1))
-    return np.mean([np.bincount(place).max() for place in ids.T]) / len(ids)
-
-
-@pytest.mark.slow
-def test_the_same_file_learns_on_this_backend(constant):
-    assert backends.main(number=1_280, epochs=5) > 2 * constant
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "backend", ["jax", pytest.param("torch", marks=pytest.mark.peers("torch"))]
-)
-def test_the_same_file_learns_on_other_backends(backend, constant):
-    code = "from examples import backends; print(backends.main(1_280, 5))"
-    said = run_python("-c", code, backend=backend)
-
-    assert float(said.split()[-1]) > 2 * constant
 
 
 def test_two_files_become_a_model_that_translates_and_resumes(tmp_path):

@@ -27,7 +27,6 @@ class CheckServerOptions:
         metavar="HOST:PORT",
     )
     client: ClientOptions = part("the client")
-    json: bool = option(False, "print JSON instead of text")
 
 
 def run(options: CheckServerOptions) -> None:
@@ -39,7 +38,7 @@ def run(options: CheckServerOptions) -> None:
         )
         return connect(options.server, client).ask
 
-    report(check_version(folder, connect_model), options.json)
+    report(check_version(folder, connect_model))
 
 
 def main(argv: list[str] | None = None) -> None:

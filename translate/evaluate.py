@@ -16,12 +16,10 @@ from command_line.errors import UserError, exit_on_user_error
 from command_line.options import add_options, flag, option, read_options
 from command_line.progress import show_progress
 from command_line.text_files import read_lines
-from export.bundle import file_layout
-from export.bundle.recorded_scores import read_scores, record_scores
 from text_processing.treebanks import read_trees
 from text_processing.trees import Tree
 from translate.line_batching import print_warnings, translate_lines
-from translate.loading import ModelOptions, TranslatorOptions, find_export, load
+from translate.loading import TranslatorOptions, load
 from translate.report.tree_pictures import PICTURES, load_svgling, write_pictures
 from translate.scoring import bracket_scores, parse_scores, translation_scores
 
@@ -63,7 +61,6 @@ class EvaluateOptions(TranslatorOptions):
         metavar="BLEU",
     )
     json: bool = option(False, "print JSON instead of text")
-    record: bool = option(False, "keep the scores in the export, in scores.json")
 
 
 def parse_options(argv: list[str] | None = None) -> EvaluateOptions:
@@ -74,21 +71,17 @@ def parse_options(argv: list[str] | None = None) -> EvaluateOptions:
     return read_options(parser.parse_args(argv), EvaluateOptions)
 
 
-def find_test_set(options: EvaluateOptions) -> dict[str, pathlib.Path]:
-    """Returns the files of the test set, by the names of their options.
+def check_test_set(options: EvaluateOptions) -> None:
+    """Refuses a test set that is missing, or two of them.
 
     Raises:
         UserError: If no test set is given, or two.
     """
-    files = {
-        name: getattr(options, name)
-        for name in ("source", "reference", "trees")
-        if getattr(options, name)
-    }
-    if list(files) not in (["source", "reference"], ["trees"]):
+    given = [n for n in ("source", "reference", "trees") if getattr(options, n)]
+    if given not in (["source", "reference"], ["trees"]):
         raise UserError(
             "the test set must be --source and --reference, or --trees. "
-            f"Received: {', '.join(map(flag, files)) or 'neither'}"
+            f"Received: {', '.join(map(flag, given)) or 'neither'}"
         )
     if options.picture:
         if not options.trees:
@@ -104,7 +97,6 @@ def find_test_set(options: EvaluateOptions) -> dict[str, pathlib.Path]:
         for name in (*names, "at_least"):
             if getattr(options, name):
                 raise UserError(f"{flag(name)} is of translations. Received: --trees")
-    return files
 
 
 def read_test_set(options: EvaluateOptions) -> tuple[list[str], list]:
@@ -144,30 +136,14 @@ def choose_tokenizer(options: EvaluateOptions) -> str:
     return tokenize
 
 
-def scores_path(model: ModelOptions) -> pathlib.Path:
-    """Returns the path to which `--record` writes.
-
-    Raises:
-        UserError: If the model is on a server.
-    """
-    if model.server:
-        raise UserError(
-            f"--record needs --export-dir. Received: --server {model.server}"
-        )
-    return find_export(model.export_dir) / file_layout.SCORES
-
-
 def run(options: EvaluateOptions) -> None:
-    files = find_test_set(options)
+    check_test_set(options)
     sources, references = read_test_set(options)
     baseline = options.baseline and read_aligned(options, sources, "baseline")
     if options.paper_bleu:
         # It may be refused.
         translation_scores.load_splitter(options.paper_bleu)
     tokenize = choose_tokenizer(options)
-    path = scores_path(options.model) if options.record else None
-    if path:
-        read_scores(path)  # It may be refused.
     runtime = load(options)
     # The first call traces the graph; it is not timed.
     runtime.translate_batch(sources[:1])
@@ -191,12 +167,9 @@ def run(options: EvaluateOptions) -> None:
             tokenize,
         )
     results["truncated"] = counts["truncated"]
-    # Print the results first, since writing a file may fail.
     print_results(options, results, len(sources), seconds)
     if options.picture:
         draw_parses(options.picture, references, trees)
-    if path:
-        record_scores(path, files, results)
     if options.at_least and results["bleu"]["score"] < options.at_least:
         raise SystemExit(
             f"BLEU must be at least {options.at_least}. "

@@ -58,9 +58,8 @@ def translate_lines(
         lines: Sentences, with or without line ends.
         batch_tokens: Int, source tokens of a batch, padding included.
         counts: Counter to which the function adds the number of sentences
-            (`"lines"`), of those whose source or translation was cut at the
-            model's limit of tokens (`"truncated"`), and of those whose lengths
-            differ too much (`"suspicious"`, if the model reports it).
+            (`"lines"`), and of those whose source or translation was cut at
+            the model's limit of tokens (`"truncated"`).
         translate: Function from lines and their numbers, counted from 1, to
             the outputs, such as a `Sampler`; `None` translates by beam search.
 
@@ -85,8 +84,8 @@ def translate_lines(
             batches, runtime.map(answer, numbered), strict=True
         ):
             counts["lines"] += len(indices)
-            for name in {"truncated", "suspicious"} & set(outputs):
-                counts[name] += int(outputs[name].sum())
+            if "truncated" in outputs:
+                counts["truncated"] += int(outputs["truncated"].sum())
             for i, text in zip(indices, outputs["translation"], strict=True):
                 # A model may generate line ends; each output is one line.
                 translations[i] = b" ".join(text.splitlines())
@@ -106,13 +105,10 @@ def cut_line_batches(
 
 
 def print_warnings(counts: collections.Counter, of: str = "lines") -> None:
-    """Prints how many lines were cut and how many are suspicious, if any."""
-    for name, message in (
-        ("truncated", "were cut at the model's limit of tokens"),
-        ("suspicious", "are suspicious: too long or short for their sources"),
-    ):
-        if counts[name]:
-            print(
-                f"{counts[name]:,} of {counts['lines']:,} {of} {message}",
-                file=sys.stderr,
-            )
+    """Prints how many lines were cut, if any."""
+    if counts["truncated"]:
+        print(
+            f"{counts['truncated']:,} of {counts['lines']:,} {of} were cut at the "
+            "model's limit of tokens",
+            file=sys.stderr,
+        )

@@ -31,12 +31,8 @@ def load_run(
 ) -> Translator:
     """Returns the `Translator` of a finished run, or of several: an ensemble.
 
-    Args:
-        run_dirs: The run folder, or the run folders.
-        settings: Settings of the search.
-        precision: `"float32"`, or `"bfloat16"` for weights of half the size;
-            softmax and scores are float32 in both.
-        signatures: Names of the signatures of the translator.
+    The precision is `"float32"`, or `"bfloat16"` for weights of half the size;
+    softmax and scores are float32 in both.
     """
     if isinstance(run_dirs, pathlib.Path):
         run_dirs = [run_dirs]

@@ -10,6 +10,7 @@ import re
 import string
 
 from command_line.errors import UserError
+from command_line.text_files import write_atomically
 from export.bundle.file_layout import SERVER_FILES
 
 # Batch sizes of the warm-up requests; the last is the server's maximum.
@@ -69,6 +70,4 @@ def write_server_files(export_dir: pathlib.Path, name: str) -> None:
         path = export_dir / file_name
         if not path.exists():
             template = string.Template((TEMPLATES / file_name).read_text("utf-8"))
-            part = export_dir / f".{file_name}.part"
-            part.write_text(template.substitute(values), encoding="utf-8")
-            part.replace(path)
+            write_atomically(path, template.substitute(values).encode())

@@ -8,13 +8,7 @@ import shutil
 from collections.abc import Iterator
 
 from command_line.errors import UserError
-from export.bundle.file_layout import (
-    CTRANSLATE2_MODEL,
-    LITERT_STEP,
-    SAVED_MODEL,
-    SCORES,
-    SERVER_FILES,
-)
+from export.bundle.file_layout import CTRANSLATE2_MODEL, LITERT_STEP, SAVED_MODEL
 
 # Formats, by the file that identifies each.
 FORMATS = {
@@ -36,14 +30,9 @@ def new_version(
     """Yields a temporary folder that becomes a version on success.
 
     It yields the folder of the version, which does not exist yet, and the empty
-    temporary folder. A lock on the folder ensures that no other export is
-    running; what one that was killed has left is removed.
-
-    Args:
-        export_dir: Folder of the versions.
-        file: Name of a file that identifies the format. All versions of a
-            folder have one format, since a server reads all of them.
-        version: Int, the folder's name; `None` takes the next number.
+    temporary folder. What an export that was killed has left is removed. `file`
+    identifies the format: all versions of a folder have one, since a server reads
+    all of them. The version `None` takes the next number.
 
     Raises:
         UserError: If the version exists already, if the folder has versions of
@@ -51,7 +40,9 @@ def new_version(
     """
     export_dir.mkdir(parents=True, exist_ok=True)
     with locked(export_dir):
-        remove_left_over(export_dir)
+        for path in export_dir.glob(".*.part"):
+            if path.name[1 : -len(".part")].isdecimal():
+                shutil.rmtree(path)
         if version is None:
             taken = [int(path.name) for path in find_versions(export_dir)]
             version = max([0, *taken]) + 1
@@ -75,16 +66,6 @@ def new_version(
         except BaseException:
             shutil.rmtree(part)
             raise
-
-
-def remove_left_over(export_dir: pathlib.Path) -> None:
-    """Removes the temporary files of an export that was killed."""
-    for path in export_dir.glob(".*.part"):
-        name = path.name[1 : -len(".part")]
-        if name.isdecimal():
-            shutil.rmtree(path)
-        elif name in (*SERVER_FILES, pathlib.Path(SCORES).name):
-            path.unlink()
 
 
 @contextlib.contextmanager

@@ -17,16 +17,14 @@ from export.bundle.predict_messages import make_request, serialize
 from export.bundle.server_config import WARMUP_BATCH_SIZES
 
 SENTENCE_TOKENS = 8  # In tokens, with EOS; less if the model's limit is lower.
-SAMPLE_SIZE = 2  # Made sentences.
 # These are called rarely, and warming them up delays the server's start.
 NOT_WARMED_UP = ("align", "explain", "explain_beam", "sample")
 MAX_RECORDS = 1000  # The server refuses more.
-NUM_WORDS = 50
 FIRST_ORDINARY_ID = 4  # The ids of padding, EOS, unknown and BOS come first.
 
 
-def choose_words(tokenizer) -> list[str]:
-    """Returns frequent words of sources, of one token if there are such words.
+def make_sentence(tokenizer, num_tokens: int) -> str:
+    """Makes a sentence of so many tokens with EOS, if there are words of one token.
 
     SentencePiece orders its pieces as it learned them, the most frequent first;
     words of three letters or more come first here. The words reveal no more of
@@ -38,23 +36,15 @@ def choose_words(tokenizer) -> list[str]:
     words = [*dict.fromkeys(text for text in texts if text.isalpha())] or ["."]
     lengths = tokenizer.tokenize(words).row_lengths().numpy() - 1
     short = [word for word, n in zip(words, lengths, strict=True) if n == 1]
-    return sorted(short or words, key=lambda word: len(word) < 3)[:NUM_WORDS]
-
-
-def make_sentences(words: list[str], num_tokens: int, count: int) -> list[str]:
-    """Makes sentences of `num_tokens` tokens with EOS, for words of one token."""
-    starts = [first % len(words) for first in range(count)]
-    return [
-        " ".join(itertools.islice(itertools.cycle(words), i, i + num_tokens - 1))
-        for i in starts
-    ]
+    chosen = sorted(short or words, key=lambda word: len(word) < 3)
+    return " ".join(itertools.islice(itertools.cycle(chosen), num_tokens - 1))
 
 
 def choose_sentences(samples: list[dict], tokenizer) -> list[str]:
     """Returns the sources of the samples; if there are none, made ones."""
-    return [sample["source"] for sample in samples] or make_sentences(
-        choose_words(tokenizer), SENTENCE_TOKENS, SAMPLE_SIZE
-    )
+    lengths = SENTENCE_TOKENS, SENTENCE_TOKENS // 2
+    made = [make_sentence(tokenizer, length) for length in lengths]
+    return [sample["source"] for sample in samples] or made
 
 
 def make_inputs(signature, sentences: list[str], translator) -> dict:
@@ -74,7 +64,6 @@ def make_inputs(signature, sentences: list[str], translator) -> dict:
         "max_extra_length": np.full(text.shape, settings.max_extra_length, np.int32),
         "no_repeat_ngram": np.full(text.shape, 3, np.int32),
         "min_length": np.full(text.shape, settings.min_length, np.int32),
-        "max_length_ratio": np.full(text.shape, settings.max_length_ratio, np.float32),
     }
     return {name: values[name] for name in signature.inputs}
 
@@ -88,15 +77,14 @@ def make_requests(signatures, translator, model_name: str) -> Iterator:
     Signatures with an input without a batch axis get none: with
     --enable_batching the server refuses them and would not load the version.
     """
-    words = choose_words(translator.tokenizer)
     length = min(SENTENCE_TOKENS, translator.sequence_length)
+    sentence = make_sentence(translator.tokenizer, length)
     for name, signature in signatures.items():
         can_batch = all(tensor.tensor_shape.dim for tensor in signature.inputs.values())
         if name in NOT_WARMED_UP or not can_batch:
             continue
         for size in WARMUP_BATCH_SIZES if name == "serving_default" else (1,):
-            sentences = make_sentences(words, length, size)
-            inputs = make_inputs(signature, sentences, translator)
+            inputs = make_inputs(signature, [sentence] * size, translator)
             yield make_request(model_name, name, inputs)
 
 

@@ -1,17 +1,13 @@
 """Writes a version: SavedModel, warm-up requests, samples, description."""
 
 import dataclasses
-import functools
 import importlib.metadata
-import json
 import pathlib
-import zipfile
 from collections.abc import Sequence
 
 import tensorflow as tf
 
 import keras_transformer
-from command_line.progress import show_progress
 from command_line.text_files import write_json
 from export.bundle import file_layout
 from export.bundle.graph_inspection import read_meta_graph, served_signatures
@@ -40,35 +36,29 @@ def write_version(
 ) -> pathlib.Path:
     """Writes a version of an export, and the server's files if missing.
 
-    Args:
-        translator: The `Translator` to export.
-        run_dirs: Folders of the runs that trained the models; of several,
-            samples are those of the first.
-        export_dir: Folder of the versions.
-        model_name: The name of the model on the server.
-        version: Int, the folder's name; `None` takes the next number.
-        samples: Path of a text file with sentences for the samples; `None`
-            uses the samples that the run recorded, or generates sentences.
+    `run_dirs` are the runs that trained the models. The sentences of the samples
+    are those of the text file `samples`, or of the first run. The version `None`
+    takes the next number.
     """
     notes = read_notes(run_dirs[0])
     chosen = choose_samples(notes, samples)
     with new_version(export_dir, file_layout.SAVED_MODEL, version) as (folder, part):
-        steps = [*translator.signatures, "the files", "the samples"]
-        progress = iter(show_progress(steps, unit="step"))
-        advance = functools.partial(next, progress, None)
-        advance()
-        translator.after_trace = advance
         tf.saved_model.save(translator, str(part), signatures=translator.signatures)
-        translator.after_trace = lambda: None
-        advance()
         write_warmup_and_samples(translator, part, model_name, chosen)
-        advance()
-        is_ensemble = len(run_dirs) > 1
         description = {
-            **describe_bundle(translator, run_dirs, model_name, part),
+            "model_name": model_name,
+            "packages": {
+                "keras_transformer": keras_transformer.__version__,
+                **{name: importlib.metadata.version(name) for name in PACKAGES},
+            },
+            "settings": dataclasses.asdict(translator.settings),
+            "precision": translator.precision,
+            "runs": [read_arguments(run_dir) for run_dir in run_dirs],
+            "averaged": notes.get("checkpoints"),
             # Those scores are of one model.
-            "validation": None if is_ensemble else notes.get("validation"),
+            "validation": notes.get("validation") if len(run_dirs) == 1 else None,
             "samples": chosen,
+            "files": file_layout.list_files(part),
         }
         write_json(part / file_layout.BUNDLE, description)
         write_server_files(export_dir, model_name)
@@ -90,36 +80,3 @@ def write_warmup_and_samples(
         if name in signatures
     }
     write_samples(folder / file_layout.SAMPLES, translator.signatures, inputs)
-
-
-def describe_bundle(
-    translator: Translator,
-    run_dirs: Sequence[pathlib.Path],
-    model_name: str,
-    folder: pathlib.Path,
-) -> dict:
-    """Returns the content of `bundle.json`."""
-    run_dir, *others = run_dirs
-    return {
-        "model_name": model_name,
-        "packages": {
-            "keras_transformer": keras_transformer.__version__,
-            **{name: importlib.metadata.version(name) for name in PACKAGES},
-        },
-        "settings": dataclasses.asdict(translator.settings),
-        "precision": translator.precision,
-        "run": read_arguments(run_dir),
-        "averaged": averaged_checkpoints(run_dir / "model.keras"),
-        "ensemble": [read_arguments(other) for other in others],
-        "files": file_layout.list_files(folder),
-    }
-
-
-def averaged_checkpoints(path: pathlib.Path) -> dict | None:
-    """Returns what `train` noted in the comment of a `.keras` file, or `None`."""
-    with zipfile.ZipFile(path) as file:
-        try:
-            noted = json.loads(file.comment)
-        except ValueError:  # A comment of somebody else.
-            return None
-    return noted if isinstance(noted, dict) else None

@@ -14,10 +14,10 @@ runs its own beam search, which differs from ours in four rules:
 * The probability of forbidden tokens is distributed over the other tokens.
 """
 
-import json
 import pathlib
 
 from command_line.errors import UserError
+from command_line.text_files import write_json
 from export.bundle.file_layout import (
     CTRANSLATE2_MODEL,
     TARGET_TOKENIZER_FILE,
@@ -57,71 +57,30 @@ def write_ctranslate2(
 ) -> pathlib.Path:
     """Writes the model, its tokenizers and the settings of the search.
 
-    Args:
-        transformer: A built `Transformer`.
-        protos: Bytes of the SentencePiece model of sources, and of that of
-            targets, or `None` if they share one.
-        settings: Settings of the search.
-        precision: `"float32"`, or `"int8"` for the weights of linear maps and
-            embeddings, which are multiplied as integers.
-        export_dir: Folder of the versions.
-        version: Int, the folder's name; `None` takes the next number.
+    `protos` are the SentencePiece models of sources and of targets, the second
+    `None` if they share one. The precision is `"float32"`, or `"int8"` for linear
+    maps and embeddings. The version `None` takes the next number.
 
     Raises:
         UserError: If CTranslate2 is not installed or does not support the model.
     """
-    _, sentencepiece = import_libraries()
-    architecture = transformer.architecture
-    if architecture.decoder_mixer != "attention":
-        raise UserError(
-            "--format must be saved_model for a decoder without self-attention, "
-            f"which CTranslate2 lacks. Received: {architecture.decoder_mixer}"
-        )
-    if parts := transformer.custom_parts():
-        raise UserError(
-            "--format must be saved_model for a model that replaces parts of "
-            f"Transformer. Received: {', '.join(parts)} of "
-            f"{type(transformer).__name__}"
-        )
-    if transformer.get_config().get("quantized"):
-        raise UserError(
-            "--format must be saved_model for a model that `quantize` has "
-            "changed. Received: --format ctranslate2"
-        )
-    if architecture.activation not in ACTIVATIONS:
-        raise UserError(
-            f"activation must be one of {', '.join(ACTIVATIONS)} in a model "
-            f"for CTranslate2. Received: {architecture.activation}"
-        )
+    import_libraries()  # Before the work.
+    check_model(transformer)
     source, target = protos[0], protos[1] or protos[0]
-    vocabularies = [
-        list_pieces(
-            sentencepiece.SentencePieceProcessor(model_proto=proto),
-            embedding.vocabulary_size,
-        )
-        for proto, embedding in (
-            (source, transformer.embedding_of_sources),
-            (target, transformer.embedding),
-        )
-    ]
-    pieces = vocabularies[1]
+    sources = list_pieces(source, transformer.embedding_of_sources.vocabulary_size)
+    pieces = list_pieces(target, transformer.embedding.vocabulary_size)
+    unused = [piece for piece in pieces if piece.startswith(UNUSED)]
     length = transformer.sequence_length
-    search = {
-        "beam_size": settings.beam_size,
-        "length_penalty": settings.length_penalty,
-        "penalty_offset": settings.penalty_offset,
-        "max_extra_length": settings.max_extra_length,
-        "max_source_length": length,
-        "forbidden": [
-            *(pieces[PADDING_ID], pieces[BOS_ID]),
-            *(piece for piece in pieces if piece.startswith(UNUSED)),
-        ],
-    }
-    if architecture.positions == "sine":
+    if transformer.architecture.positions == "sine":
         length += settings.max_extra_length
-    search["max_target_length"] = length
-    spec = make_spec(transformer, vocabularies, length)
-
+    names = "beam_size", "length_penalty", "penalty_offset", "max_extra_length"
+    search = {
+        **{name: getattr(settings, name) for name in names},
+        "max_source_length": transformer.sequence_length,
+        "max_target_length": length,
+        "forbidden": [pieces[PADDING_ID], pieces[BOS_ID], *unused],
+    }
+    spec = make_spec(transformer, [sources, pieces], length)
     with new_version(export_dir, CTRANSLATE2_MODEL, version) as (folder, part):
         spec.validate()
         spec.optimize(quantization=precision)
@@ -129,12 +88,33 @@ def write_ctranslate2(
         (part / TOKENIZER_FILE).write_bytes(source)
         if target != source:
             (part / TARGET_TOKENIZER_FILE).write_bytes(target)
-        (part / SETTINGS_FILE).write_text(json.dumps(search, indent=2))
+        write_json(part / SETTINGS_FILE, search)
     return folder
 
 
-def list_pieces(tokenizer, size: int) -> list[str]:
+def check_model(transformer: Transformer) -> None:
+    """Refuses a model that CTranslate2 does not support."""
+    architecture = transformer.architecture
+    lacking = []
+    if architecture.decoder_mixer != "attention":
+        lacking.append(f"a decoder of {architecture.decoder_mixer}")
+    if parts := transformer.custom_parts():
+        lacking.append(f"{', '.join(parts)} of {type(transformer).__name__}")
+    if transformer.get_config().get("quantized"):
+        lacking.append("weights that `quantize` has changed")
+    if architecture.activation not in ACTIVATIONS:
+        lacking.append(f"{architecture.activation}, none of {', '.join(ACTIVATIONS)}")
+    if lacking:
+        raise UserError(
+            "--format must be saved_model for a model with what CTranslate2 lacks. "
+            f"Received: {lacking[0]}"
+        )
+
+
+def list_pieces(proto: bytes, size: int) -> list[str]:
     """Returns the subwords of the ids 0 to `size - 1`."""
+    _, sentencepiece = import_libraries()
+    tokenizer = sentencepiece.SentencePieceProcessor(model_proto=proto)
     pieces = [tokenizer.id_to_piece(i) for i in range(len(tokenizer))]
     return pieces + [f"{UNUSED}{i}" for i in range(len(pieces), size)]
 

@@ -5,7 +5,7 @@ and blanks. The graph handles `MAX_DOCUMENT` bytes and `SENTENCES_PER_BATCH`
 sentences at a time, so its memory does not depend on the length of a document.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -31,7 +31,6 @@ def translate_documents(
     limit: int,
     is_too_long: Callable,
     translate: Callable,
-    doubts: Iterable[str] = ("truncated",),
 ) -> dict[str, tf.Tensor]:
     """Translates the sentences of documents.
 
@@ -48,9 +47,8 @@ def translate_documents(
         is_too_long: Function from strings `(N,)` to bools `(N,)`: which have
             more tokens.
         translate: `Translator.translate`, whose outputs are returned; the score
-            is the mean of the sentences', or 0.
-        doubts: Names of the bool outputs, which are True for a document if
-            they are for any of its sentences.
+            is the mean of the sentences', or 0, and a document is truncated
+            if any of its sentences is.
     """
     text, was_cut = cut_bytes(text, MAX_DOCUMENT)
     count = tf.shape(text)[0]
@@ -66,25 +64,22 @@ def translate_documents(
                 sentences, is_too_long, tf.fill(tf.shape(sentences), False)
             ),
         )
-        return translate_parts(parts, is_sentence, translate, doubts)
+        return translate_parts(parts, is_sentence, translate)
 
     found = in_chunks(
-        tf.strings.length(text) + 1,
-        MAX_DOCUMENT,
-        answer,
-        blank=empty_outputs(count, doubts),
+        tf.strings.length(text) + 1, MAX_DOCUMENT, answer, blank=empty_outputs(count)
     )
     return {**found, "truncated": found["truncated"] | was_cut}
 
 
-def translate_parts(parts, is_sentence, translate, doubts):
+def translate_parts(parts, is_sentence, translate):
     """Translates the sentences among parts `(B, (N))`, and joins all parts."""
     places = tf.where(is_sentence.values)
     sentences = tf.gather_nd(parts.values, places)
     found = in_batches(
         sentences,
         lambda some: translate_in_case(some, translate),
-        empty_outputs(tf.size(sentences), doubts),
+        empty_outputs(tf.size(sentences)),
     )
     # A model may generate line ends.
     lines = tf.strings.regex_replace(found["translation"], LINE_END, " ")
@@ -94,13 +89,10 @@ def translate_parts(parts, is_sentence, translate, doubts):
     return {
         "translation": join_parts(parts.with_values(values)),
         "score": tf.math.unsorted_segment_mean(found["score"], rows, count),
-        **{
-            name: tf.math.unsorted_segment_max(
-                tf.cast(found[name], tf.int32), rows, count
-            )
-            > 0
-            for name in doubts
-        },
+        "truncated": tf.math.unsorted_segment_max(
+            tf.cast(found["truncated"], tf.int32), rows, count
+        )
+        > 0,
     }
 
 
@@ -114,12 +106,12 @@ def in_batches(sentences, answer, blank):
     )
 
 
-def empty_outputs(count, doubts):
+def empty_outputs(count):
     """Returns the outputs for no text."""
     return {
         "translation": tf.fill([count], ""),
         "score": tf.zeros([count]),
-        **{name: tf.fill([count], False) for name in doubts},
+        "truncated": tf.fill([count], False),
     }
 
 

@@ -12,7 +12,6 @@ MAX_EXTRA_LENGTH = 1_000
 MAX_PENALTY_OFFSET = 1_000
 # A search step compares this many tokens.
 MAX_NO_REPEAT_NGRAM = 20
-MAX_LENGTH_RATIO = 1_000
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100
 
 
@@ -29,10 +28,6 @@ CHECKS = {
     "penalty_offset": between(0, MAX_PENALTY_OFFSET),
     "no_repeat_ngram": between(0, MAX_NO_REPEAT_NGRAM),
     "min_length": between(0, MAX_EXTRA_LENGTH),
-    "max_length_ratio": (
-        f"0, or between 1 and {MAX_LENGTH_RATIO}",
-        lambda x: (x == 0) | ((x >= 1) & (x <= MAX_LENGTH_RATIO)),
-    ),
     "temperature": between(MIN_TEMPERATURE, MAX_TEMPERATURE),
     "top_k": between(0, tf.int32.max),
     "top_p": ("above 0 and at most 1", lambda x: (x > 0) & (x <= 1)),

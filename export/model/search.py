@@ -20,7 +20,6 @@ from keras_transformer.search.tensorflow.graph_transformer import (
 from keras_transformer.search.tensorflow.search_loop import longest_limit
 from keras_transformer.special_ids import BOS_ID, PADDING_ID
 
-SLACK = 5  # In tokens; lengths of short texts differ more.
 INPUTS = (
     tf.TensorSpec([None, None], tf.int32, name="source_ids"),
     tf.TensorSpec([None], tf.int32, name="max_lengths"),
@@ -48,7 +47,6 @@ class SearchSettings:
             Larger requests are divided.
         source_language: String, ISO 639-1 code; its abbreviations do not end a
             sentence when documents are split. `""` for no abbreviations.
-        max_length_ratio: Float, as in `is_suspicious`; 0 flags none.
         constrain_trees: Bool, whether a parsing model may only write trees of
             the sentence's words, see `TreeConstraint`.
     """
@@ -64,23 +62,15 @@ class SearchSettings:
     source_language: str = ""
     no_repeat_ngram: int = 0
     min_length: int = 0
-    max_length_ratio: float = 0.0
     constrain_trees: bool = False
 
 
 class Search(tf.Module):
-    """Beam search over a Transformer with an export's settings.
+    """Beam search over built `Transformer`s with an export's settings.
 
-    Args:
-        transformers: Built `Transformer`s, not tracked: see `TextModel`.
-        vocabulary_size: Int, subwords of targets. Ids from there on are never
-            chosen.
-        settings: The `SearchSettings`.
-        find_leaves: Function from source ids `(B, S)` to a `TreeConstraint`, or
-            `None` for translations.
-
-    Attributes:
-        options: `SearchOptions` for the best translation.
+    Ids from `vocabulary_size` on are never chosen. `find_leaves` is a function
+    from source ids `(B, S)` to a `TreeConstraint`, or `None` for translations;
+    the attribute `options` are the `SearchOptions` for the best translation.
     """
 
     def __init__(
@@ -91,7 +81,7 @@ class Search(tf.Module):
         find_leaves: Callable | None = None,
     ):
         super().__init__(name="search")
-        self._find_leaves = lambda: find_leaves  # Not tracked.
+        self._find_leaves = lambda: find_leaves  # Not tracked: see `TextModel`.
         self._transformers = lambda: transformers
         self._settings = settings
         padded = range(vocabulary_size, transformers[0].vocabulary_size)
@@ -298,17 +288,3 @@ def clear_empty(found: Hypotheses, lengths, cut) -> Hypotheses:
         lengths=tf.where(real, found.lengths, 0),
         truncated=(cut[:, None] | found.truncated) & real,
     )
-
-
-def is_suspicious(found: Hypotheses, lengths, ratio):
-    """Flags best translations whose length does not fit the source, `(B,)`.
-
-    The longer of the two has more than `ratio` times the tokens of the other,
-    plus `SLACK`, without EOS; the ratio 0 flags none.
-    """
-    source, target = (
-        tf.cast(tf.maximum(x - 1, 0), tf.float32)
-        for x in (lengths, found.lengths[:, 0])
-    )
-    longer, shorter = tf.maximum(source, target), tf.minimum(source, target)
-    return (ratio > 0) & (longer > ratio * shorter + SLACK)

@@ -11,7 +11,6 @@ TEXT = (spec("text"),)
 PAIR = (spec("source"), spec("target"))
 INPUTS = {
     "serving_default": TEXT,
-    "translate_greedy": TEXT,
     "translate_nbest": (
         *TEXT,
         spec("beam_size", tf.int32, 0),
@@ -30,7 +29,6 @@ INPUTS = {
         *TEXT,
         spec("no_repeat_ngram", tf.int32),
         spec("min_length", tf.int32),
-        spec("max_length_ratio", tf.float32),
     ),
     "sample": (
         *TEXT,
@@ -47,7 +45,6 @@ INPUTS = {
 # Those that translate.
 DEFAULT_SIGNATURES = (
     "serving_default",
-    "translate_greedy",
     "translate_nbest",
     "translate_options",
     "translate_ids",

@@ -6,7 +6,7 @@ Docstrings give the outputs; `docs/signatures.md` has all inputs and limits. Axe
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 
@@ -25,13 +25,12 @@ from export.model.search import (
     SearchSettings,
     clear_empty,
     is_empty_source,
-    is_suspicious,
     limits_of,
 )
 from export.model.sentence_splitting import find_unknown_symbols
-from export.model.sentence_tree_constraints import TreeLeaves
 from export.model.signature_inputs import DEFAULT_SIGNATURES, INPUTS
 from export.model.tokenized_model import TextModel
+from export.model.tree_leaves import TreeLeaves
 from keras_transformer import Transformer
 from keras_transformer.special_ids import EOS_ID, PADDING_ID
 
@@ -44,17 +43,15 @@ class Translator(tf.Module):
     not affect each other.
 
     Args:
-        transformers: A built `Transformer`, or several of one vocabulary: an
-            ensemble, whose probabilities are the means of theirs.
-        protos: Bytes of the SentencePiece model of sources, and of that of
-            targets, or `None` if they share one.
+        transformers: A built `Transformer`, or several: an ensemble, whose
+            probabilities are the means of theirs.
+        protos: As in `TextModel`.
         settings: The `SearchSettings`.
         names: Names of the signatures, of `INPUTS`.
 
     Attributes:
         signatures: Dict from the name of a signature to its `tf.function`.
         precision: String, the type of weights and products.
-        after_trace: Function that is called when a signature is traced.
 
     Raises:
         ValueError: If a vocabulary of the tokenizer exceeds a model's, if
@@ -80,7 +77,6 @@ class Translator(tf.Module):
         )
         self.sequence_length = self._model.sequence_length
         self.precision = transformers[0].dtype_policy.name
-        self.after_trace = lambda: None  # To show the progress of an export.
         find_leaves = None
         if settings.constrain_trees:
             find_leaves = TreeLeaves(
@@ -99,7 +95,7 @@ class Translator(tf.Module):
         }
         signatures = {
             name: tf.function(
-                self._reported(methods.get(name) or getattr(self, name)),
+                methods.get(name) or getattr(self, name),
                 input_signature=INPUTS[name],
                 autograph=False,
             )
@@ -112,17 +108,6 @@ class Translator(tf.Module):
     def signatures(self):
         return self._signatures()
 
-    def _reported(self, method: Callable) -> Callable:
-        """Returns the method, which then reports that it was traced."""
-
-        @functools.wraps(method)
-        def trace(*args, **kwargs):
-            outputs = method(*args, **kwargs)
-            self.after_trace()
-            return outputs
-
-        return trace
-
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Translates sentences by beam search.
 
@@ -130,35 +115,22 @@ class Translator(tf.Module):
             Dict of `"translation"`, string `(B,)`; `"score"`, float32 `(B,)`,
             the log-probability over the length penalty; and `"truncated"`,
             bool `(B,)`: whether source or translation was cut at its limit.
-            With a `max_length_ratio` of the settings, `"suspicious"`, bool
-            `(B,)`, too.
         """
         return self._describe(text, self._search)
 
-    def translate_greedy(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Like `translate`, by greedy search: faster, with lower quality."""
-        greedy = dataclasses.replace(self._search.options, beam_size=1)
-        return self._describe(text, lambda *ids: self._search(*ids, greedy))
-
-    def _describe(self, text, search, was_cut=False, ratio=None):
+    def _describe(self, text, search, was_cut=False):
         """Returns the outputs of the best translation of each text.
 
         `search` returns the `Hypotheses` of ids and lengths. Texts that
-        `was_cut` are truncated in any case; `ratio` replaces that of the
-        settings.
+        `was_cut` are truncated in any case.
         """
         source_ids, lengths, cut = self._model.tokenize(text)
         found = clear_empty(search(source_ids, lengths), lengths, cut | was_cut)
-        outputs = {
+        return {
             "translation": self._model.detokenize(found.ids)[:, 0],
             "score": found.scores[:, 0],
             "truncated": found.truncated[:, 0],
         }
-        if ratio is None:
-            ratio = self.settings.max_length_ratio or None
-        if ratio is not None:
-            outputs["suspicious"] = is_suspicious(found, lengths, ratio)
-        return outputs
 
     def _make_nbest(self):
         """Makes `translate_nbest`; its defaults become the signature's."""
@@ -234,23 +206,17 @@ class Translator(tf.Module):
         )
         return {**self._describe(text, search, was_cut), "error": error}
 
-    def translate_constrained(
-        self, text, no_repeat_ngram, min_length, max_length_ratio
-    ):
+    def translate_constrained(self, text, no_repeat_ngram, min_length):
         """Translates with constraints for each sentence; 0 means none.
 
         They replace those of the settings. The outputs are those of
-        `translate_options`, and `"suspicious"`.
+        `translate_options`.
         """
         text, rules, error = with_invalid_rows_blanked(
-            text,
-            no_repeat_ngram=no_repeat_ngram,
-            min_length=min_length,
-            max_length_ratio=max_length_ratio,
+            text, no_repeat_ngram=no_repeat_ngram, min_length=min_length
         )
-        ratio = rules.pop("max_length_ratio")
         search = functools.partial(self._search.find_by_rules, **rules)
-        return {**self._describe(text, search, ratio=ratio), "error": error}
+        return {**self._describe(text, search), "error": error}
 
     def sample(self, text, temperature, top_k, top_p, seed):
         """Samples a translation of each sentence, as `Sampling` describes.
@@ -287,9 +253,6 @@ class Translator(tf.Module):
         Symbols that the vocabulary lacks divide sentences. The outputs are those
         of `translate`; `"score"` is the sentences' mean.
         """
-        doubts = ["truncated"]
-        if self.settings.max_length_ratio:
-            doubts.append("suspicious")
         return translate_documents(
             text,
             self.settings.source_language,
@@ -297,7 +260,6 @@ class Translator(tf.Module):
             self.sequence_length - 1,
             lambda sentences: self._model.tokenize(sentences)[2],
             self.translate,
-            doubts,
         )
 
     def explain_beam(self, text: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -21,7 +21,7 @@ from command_line.options import flag, option, parse_known_options, positive, va
 from command_line.text_files import write_json
 from keras_transformer import PRESETS, Preset
 from paper.table3 import report, results
-from paper.table3.rows import ROWS, SIZES, broken_ratios, plan_rows_in_order, scale_row
+from paper.table3.rows import ROWS, SIZES, plan_rows_in_order, scale_row
 from train import options as train_options
 from train.data.corpus import Corpus, read_all
 from train.data_preparation import load_corpus
@@ -48,9 +48,6 @@ class TableOptions:
     run_dir: pathlib.Path = option(
         help="folder for the rows, each a run folder, and for the table",
         kind=pathlib.Path,
-    )
-    report: bool = option(
-        False, "write the table of the rows that are there, and train nothing"
     )
     scale: float = option(
         1.0, "divides the widths d_model, d_ff, d_k and d_v", kind=positive(float)
@@ -114,15 +111,12 @@ def plan_rows(
     """Returns the arguments of `python -m train` and the preset of each run."""
     layer_scale = options.layer_scale or options.scale
     scales = options.scale, layer_scale, options.steps
-    base = scale_row("base", *scales)
     shared = ["--cache-dir", options.run_dir / "encoded"]
     shared += ["--validate-bleu", 0]  # `translate_row` translates.
     plan = {}
     runs = plan_rows_in_order(options.rows or ROWS, options.base_runs)
     for name, (row, seed) in runs.items():
         scaled = scale_row(row, *scales)
-        for line in broken_ratios(row, scaled, base):
-            print(line)
         of_the_row = {
             "preset": row,
             **{size: scaled.hyperparameters()[size] for size in SIZES},
@@ -221,21 +215,13 @@ def train_rows(options: TableOptions, rest: list[str]) -> None:
         )
 
 
-def run(options: TableOptions, rest: list[str]) -> None:
-    if options.report:
-        if rest:
-            raise UserError(f"--report trains nothing. Received: {rest[0]}")
-        report.write(options.run_dir)
-        return
-    with signal_handling.handled_by(signal_handling.exit_now), locked(options.run_dir):
-        train_rows(options, rest)
-
-
 def main(argv: list[str] | None = None) -> None:
     options, rest = parse_options(argv)
     with exit_on_user_error():
         refuse_fixed_options(options.run_dir, rest)
-        run(options, rest)
+        exit_now = signal_handling.exit_now
+        with signal_handling.handled_by(exit_now), locked(options.run_dir):
+            train_rows(options, rest)
 
 
 if __name__ == "__main__":

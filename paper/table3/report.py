@@ -1,11 +1,8 @@
-"""Writes the trained rows beside Table 3, with the findings and a chart."""
+"""Writes the trained rows beside Table 3, with the findings."""
 
-import io
 import math
 import pathlib
 import statistics
-
-from matplotlib.figure import Figure
 
 from command_line.markdown import format_table
 from command_line.text_files import write_atomically, write_json
@@ -17,13 +14,11 @@ PPL: per subword of the vocabulary, with EOS, unsmoothed. BLEU: the
 paper's is tokenized, ours sacreBLEU (13a, cased). Both are of the validation
 set, without averaged checkpoints, beam 4, length penalty 0.6. Parameters are in
 millions. Differences are to the mean of base's runs: of PPL in percent, of BLEU
-in points, with the middle 95 % of bootstrap samples in brackets. Minutes are
-those of the updates alone, beside whatever else the machine did.
+in points, with the middle 95 % of bootstrap samples in brackets.
 """
 HEAD = (
     *("row", "ours differs in", "PPL, paper", "ours", "BLEU, paper", "ours"),
     *("parameters, paper", "ours", "PPL %, paper", "ours", "BLEU ±, paper", "ours"),
-    "minutes",
 )
 
 
@@ -50,7 +45,7 @@ def make_table(rows: dict[str, dict]) -> dict:
     table = {}
     for name, row in rows.items():
         paper = paper_row(name) if name in PAPER else None
-        names = ("perplexity", "bleu", "parameters", "minutes")
+        names = ("perplexity", "bleu", "parameters")
         table[name] = {
             "change": results.describe_change(row["preset"], rows["base"]["preset"]),
             "paper": paper,
@@ -177,56 +172,14 @@ def format_cells(name: str, row: dict) -> list:
         *(paper[2], f"{ours['parameters'] / 1e6:.2f}"),
         *(theirs[0], f"{change['perplexity_percent']:+.1f}"),
         *(theirs[1], f"{change['bleu']:+.1f} ({low:+.1f} to {high:+.1f})"),
-        None if ours["minutes"] is None else f"{ours['minutes']:.1f}",
     ]
     if name.startswith("base"):  # All differences are to the mean of these.
         cells[8:12] = [None] * 4
     return cells
 
 
-def draw(report: dict) -> bytes:
-    """Returns a PNG: the differences to base, the paper's and ours."""
-    rows = {n: row for n, row in report["rows"].items() if not n.startswith("base")}
-    figure = Figure(figsize=(9, 1.5 + 0.32 * len(rows)), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
-    margins = report["margins"]
-    chance = {}
-    if margins["bleu"] is not None:
-        chance["bleu"] = -margins["bleu"], margins["bleu"]
-        chance["perplexity_percent"] = [
-            100 * math.expm1(sign * margins["log_perplexity"]) for sign in (-1, 1)
-        ]
-    for axis, key, title in (
-        (axes[0], "bleu", "BLEU, points more than base"),
-        (axes[1], "perplexity_percent", "perplexity, % more than base"),
-    ):
-        for height, row in enumerate(rows.values()):
-            ours = row["ours_to_base"]
-            theirs = row["paper_to_base"][key]
-            axis.plot(theirs, height - 0.15, "D", color="tab:orange")
-            axis.plot(ours[key], height + 0.15, "o", color="tab:blue")
-            if key == "bleu":
-                axis.hlines(height + 0.15, *ours["bleu_interval"], color="tab:blue")
-        axis.axvline(0, color="gray", linewidth=0.8)
-        if chance:
-            axis.axvspan(*chance[key], color="gray", alpha=0.2, linewidth=0)
-        axis.set_title(title, size=10)
-    axes[0].set_yticks(range(len(rows)), list(rows))
-    axes[0].set_ylim(len(rows) - 0.4, -0.6)
-    axes[0].plot([], [], "D", color="tab:orange", label="paper")
-    ours = "ours, 95 % of bootstrap samples"
-    axes[0].plot([], [], "o-", color="tab:blue", label=ours)
-    axes[0].fill([], [], color="gray", alpha=0.2, label="chance of the seed")
-    figure.legend(loc="outside lower center", ncols=3, fontsize=8)
-    base = "base here: " + report["base"].replace("; ", ";\n", 1)
-    figure.suptitle(base, size=8)
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=120)
-    return picture.getvalue()
-
-
 def write(run_dir: pathlib.Path, show: bool = True) -> None:
-    """Writes `table3.md`, `.json` and `.png`; with `show`, prints the first.
+    """Writes `table3.md` and `table3.json`; with `show`, prints the first.
 
     Raises:
         UserError: If base is not there.
@@ -235,7 +188,6 @@ def write(run_dir: pathlib.Path, show: bool = True) -> None:
     markdown = format_report(report)
     write_json(run_dir / "table3.json", report)
     write_atomically(run_dir / "table3.md", markdown.encode())
-    write_atomically(run_dir / "table3.png", draw(report))
     if show:
         print(markdown)
-        print(f"written to {run_dir / 'table3.md'}, .json and .png")
+        print(f"written to {run_dir / 'table3.md'} and .json")

@@ -39,7 +39,6 @@ def read_row(run_dir: pathlib.Path) -> dict | None:
         "perplexity": float(history[-1]["val_perplexity"]),
         "bleu": findings.bleu(counts.sum(axis=0)),
         "parameters": report["model"]["parameters"],
-        "minutes": minutes_of(history, report["batches"]),
         "references": text["references"],
         "counts": counts,
     }
@@ -60,22 +59,6 @@ def describe_conditions(arguments: dict, preset: Preset, report: dict) -> str:
         f"subwords; {report['training']['kept']:,} pairs to train on and "
         f"{report['validation']['kept']:,} to validate"
     )
-
-
-def minutes_of(history: list[dict], batches: dict) -> float | None:
-    """Returns the minutes of a run's updates, from the speed of its epochs.
-
-    An epoch without a speed counts as fast as the others. `None` if none has one.
-    """
-    tokens = batches["target_tokens_per_pass"] / batches["batches_per_pass"]
-    start = timed = seconds = 0
-    for row in history:
-        end = int(row["step"])
-        if speed := row.get("tokens_per_second"):
-            timed += end - start
-            seconds += (end - start) * tokens / float(speed)
-        start = end
-    return seconds / 60 * start / timed if timed else None
 
 
 def describe_change(preset: Preset, base: Preset) -> str:

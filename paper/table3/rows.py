@@ -1,7 +1,5 @@
 """The rows of Table 3: the numbers that are printed, and sizes for a budget."""
 
-import fractions
-
 from keras_transformer import PRESETS, Preset
 
 WIDTHS = ("hidden_dim", "intermediate_dim", "key_dim", "value_dim")
@@ -83,20 +81,3 @@ def scale_row(row: str, scale: float, layer_scale: float, steps: int) -> Preset:
 
 def scale_size(size: int, scale: float) -> int:
     return max(1, int(size / scale + 0.5))
-
-
-def broken_ratios(name: str, scaled: Preset, scaled_base: Preset) -> list[str]:
-    """Returns a message for each changed cell that lost its ratio to base."""
-    scaled, scaled_base = (scaled.hyperparameters(), scaled_base.hyperparameters())
-    row, base = (PRESETS[name].hyperparameters(), PRESETS["base"].hyperparameters())
-    lines = []
-    for field in SIZES:
-        ours = fractions.Fraction(scaled[field], scaled_base[field])
-        paper = fractions.Fraction(row[field], base[field])
-        if ours != paper:
-            lines.append(
-                f"row {name}: {SYMBOLS[field]} is {scaled[field]} "
-                f"where base has {scaled_base[field]}, {ours} of it and not "
-                f"{paper} as in the paper"
-            )
-    return lines

@@ -62,7 +62,6 @@ translate --export-dir=x --format=xml --trees -> --trees must be left out with
 evaluate --export-dir=x --source=$TMP/two --reference=$TMP/one -> 2 lines in
 evaluate --export-dir=x --source=$TMP/empty --reference=$TMP/one -> may not be empty
 evaluate --export-dir=x --source=$TMP/latin --reference=$TMP/one -> line 1, byte 0xe9
-evaluate $ONE --record --server=localhost:1 -> --record needs --export-dir.
 evaluate --export-dir=x -> or --trees. Received: neither
 evaluate --export-dir=x --trees=x --source=x -> Received: --source, --trees
 evaluate --export-dir=x $ONE --picture=y -> --picture needs --trees
@@ -83,10 +82,8 @@ export $RUN --length-penalty=1e39 -> between -10 and 10
 export $RUN --max-extra-length=-1 -> must be between 0
 export $RUN --no-repeat-ngram=21 -> --no-repeat-ngram must be between 0 and
 export $RUN --min-length=-1 -> --min-length must be between 0 and 1000. Received
-export $RUN --max-length-ratio=0.5 -> must be 0, or between 1 and 1000. Received
 export $RUN --precision=int8 -> must be float32 or bfloat16 with
 export $RUN --format=ctranslate2 --min-length=2 -> --min-length must be left out
-export $RUN --format=litert --max-length-ratio=2 -> must be left out with --format
 export $RUN --format=litert --precision=bfloat16 -> must be float32 or int8 with
 export --run-dir=$REAL_RUN --export-dir=$EXPORT --format=ctranslate2 --version=2
  -> --export-dir must be a folder for one format

@@ -53,19 +53,18 @@ def ask_options(texts):
     return options_inputs(texts, n % 4 / 2, n % 9 - 1, [PREFIXES[i] for i in n % 4])
 
 
-def constrained_inputs(texts, size=0, least=0, ratio=0.0):
+def constrained_inputs(texts, size=0, least=0):
     return {
         **ask(texts),
         "no_repeat_ngram": ints(np.broadcast_to(size, len(texts))),
         "min_length": ints(np.broadcast_to(least, len(texts))),
-        "max_length_ratio": floats(np.broadcast_to(ratio, len(texts))),
     }
 
 
 def ask_constrained(texts):
     """One row in ten or so has an error."""
     n = checksums(texts)
-    return constrained_inputs(texts, n % 5, n % 10 - 1, n % 3)
+    return constrained_inputs(texts, n % 5, n % 10 - 1)
 
 
 def sample_inputs(texts, seeds, temperature=1.0, top_k=0, top_p=1.0):
@@ -99,7 +98,6 @@ def ask_pair(texts):
 
 REQUESTS = {
     "serving_default": ask,
-    "translate_greedy": ask,
     "translate_nbest": ask_nbest,
     "translate_options": ask_options,
     "translate_ids": ask_ids,

@@ -15,7 +15,6 @@ import export.__main__ as export_command
 from command_line.errors import UserError
 from documents.symbols import has_lost_symbols
 from export import check
-from export.bundle.versions import locked
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_models import FunctionRuntime, make_outputs, translate_lines
 from translate import __main__ as translate, evaluate, explain
@@ -97,9 +96,7 @@ def run(tmp_path, monkeypatch, translate_file):
     return run_with
 
 
-def test_lines_that_were_cut_or_are_suspicious_are_counted(
-    run, tmp_path, monkeypatch, capsys
-):
+def test_lines_that_were_cut_are_counted(run, tmp_path, monkeypatch, capsys):
     def cut(text):
         return make_outputs([line.upper() for line in text], limit=3)
 
@@ -114,13 +111,6 @@ def test_lines_that_were_cut_or_are_suspicious_are_counted(
     captured = capsys.readouterr()
     assert captured.err == note
     assert json.loads(captured.out)["truncated"] == 2
-
-    def doubt(text):
-        return {**make_outputs(text), "suspicious": np.array([True] * 2)}
-
-    run(doubt, b"one\ntwo\n")
-    note = "2 of 2 lines are suspicious: too long or short for their sources\n"
-    assert capsys.readouterr().err == note
 
 
 def test_standard_input_is_translated_to_standard_output(monkeypatch, capsysbinary):
@@ -233,55 +223,6 @@ def version(tmp_path, monkeypatch):
     return folder
 
 
-def record(version, source):
-    """Evaluates a file as its own reference."""
-    options = [f"--export-dir={version.parent}", f"--source={source}"]
-    evaluate.main([*options, f"--reference={source}", "--record"])
-
-
-def test_scores_stay_with_the_version(version, tmp_path):
-    shutil.copytree(version, version.parent / "0")
-    for name in ("a/first", "a/test.en", "b/test.en", "a/test.en", "b/test.en"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(f"A LINE OF {name[0].upper()}\n")
-        record(version, tmp_path / name)
-
-    scores = json.loads((version / "assets.extra/scores.json").read_text())
-    assert set(scores) == {"first", "test.en", "test.en 2"}
-    assert scores["test.en 2"]["bleu"]["score"] == pytest.approx(100)
-    digest = hashlib.sha256(b"A LINE OF A\n").hexdigest()
-    assert scores["test.en"]["sha256"] == {"source": digest, "reference": digest}
-    assert scores["test.en 2"]["sha256"] != scores["test.en"]["sha256"]
-    assert not (version.parent / "0/assets.extra").exists()
-
-
-def test_scores_that_cannot_be_recorded_are_printed(version, tmp_path, capsys):
-    (tmp_path / "text").write_text("A LINE OF CAPITALS\n")
-
-    with locked(version.parent), pytest.raises(SystemExit):
-        record(version, tmp_path / "text")
-
-    captured = capsys.readouterr()
-    assert "BLEU              100.00" in captured.out
-    assert "another process is writing to" in captured.err
-    assert not (version / "assets.extra").exists()
-
-
-def test_damaged_scores_are_told_before_the_work(version, tmp_path, capsys):
-    (tmp_path / "text").write_text("A LINE\n")
-    (version / "assets.extra").mkdir()
-    path = version / "assets.extra" / "scores.json"
-    path.write_text('{"text"')
-
-    with pytest.raises(SystemExit):
-        record(version, tmp_path / "text")
-
-    captured = capsys.readouterr()
-    assert f"{path} must be whole. Received: JSONDecodeError" in captured.err
-    assert captured.out == ""
-    assert path.read_text() == '{"text"'
-
-
 @pytest.mark.parametrize(
     ("name", "command", "options"),
     [
@@ -344,7 +285,6 @@ def test_exports_from_the_command_line(refused, run_dir, tmp_path, capsys):
     assert (folder / "7" / "saved_model.pb").exists()
     out = capsys.readouterr().out
     assert f"--export-dir {folder}" in out
-    assert "on the validation set: bleu 27.3\n" in out
     extra = folder / "7" / "assets.extra"
     bundle = json.loads((extra / "bundle.json").read_text())
     assert bundle["model_name"] == "export"

@@ -1,4 +1,4 @@
-"""Tests of `export.bundle.write_version`, `.layout` and `.versions`."""
+"""Tests of `export.bundle.write_version`, `.file_layout` and `.versions`."""
 
 import fcntl
 import gzip
@@ -6,8 +6,6 @@ import hashlib
 import json
 import math
 import os
-import types
-import zipfile
 
 import keras
 import numpy as np
@@ -18,18 +16,16 @@ import keras_transformer
 from command_line.errors import UserError
 from export.bundle import file_layout
 from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.model_loading import choose_samples, read_notes
+from export.bundle.model_loading import choose_samples, read_arguments, read_notes
 from export.bundle.sample_requests import write_samples
 from export.bundle.versions import find_versions, new_version
-from export.bundle.write_version import describe_bundle
-from export.model.search import SearchSettings
 
 
 def names_in(folder):
     return {path.name for path in folder.iterdir()}
 
 
-def test_the_bundle_knows_every_file(export_dir):
+def test_the_bundle_knows_every_file(export_dir, run_dir):
     folder = export_dir / "1"
     bundle = json.loads((folder / file_layout.BUNDLE).read_text())
     expected = {
@@ -47,33 +43,12 @@ def test_the_bundle_knows_every_file(export_dir):
     named = {"variables/variables.index", "assets.extra/tf_serving_warmup_requests"}
     assert named < expected.keys()
     assert bundle["model_name"] == "reverse"
+    assert bundle["runs"] == [read_arguments(run_dir)]
     assert bundle["settings"]["beam_size"] == 3
     assert bundle["precision"] == "float32"
     assert bundle["packages"]["tensorflow"] == tf.__version__
     assert bundle["packages"]["keras"] == keras.__version__
     assert bundle["packages"]["keras_transformer"] == keras_transformer.__version__
-
-
-def test_the_bundle_tells_where_the_model_comes_from(tmp_path):
-    run = {"arguments": {"seed": 7}, "corpus": {}}
-    averaged = {"checkpoints": ["ckpt-5", "ckpt-9"]}
-    (tmp_path / "arguments.json").write_text(json.dumps(run))
-    with zipfile.ZipFile(tmp_path / "model.keras", "w") as file:
-        file.writestr("config.json", "{}")
-        file.comment = json.dumps(averaged).encode()
-    translator = types.SimpleNamespace(
-        settings=SearchSettings(length_penalty=1), precision="bfloat16"
-    )
-    (tmp_path / "1" / "assets.extra").mkdir(parents=True)
-
-    description = describe_bundle(translator, [tmp_path], "mine", tmp_path / "1")
-
-    assert description["run"] == run
-    assert description["ensemble"] == []
-    assert description["averaged"] == averaged
-    assert description["settings"]["length_penalty"] == 1
-    assert description["precision"] == "bfloat16"
-    assert description["files"] == {}
 
 
 SAMPLES = [
@@ -192,8 +167,7 @@ def test_an_export_that_dies_leaves_no_version(tmp_path):
 
 def test_only_what_an_export_left_is_removed(tmp_path):
     (tmp_path / ".2.part" / "variables").mkdir(parents=True)
-    ours = [".models.config.part", ".scores.json.part"]
-    for name in (*ours, ".film.mkv.part", ".x.part"):
+    for name in (".film.mkv.part", ".x.part"):
         (tmp_path / name).touch()
 
     assert find_versions(tmp_path) == []

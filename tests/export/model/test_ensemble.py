@@ -87,7 +87,7 @@ def test_the_command_writes_one_savedmodel(run_dirs, ensemble, tmp_path):
 
     check.main([f"--export-dir={tmp_path}"])
     bundle = json.loads((tmp_path / "1" / BUNDLE).read_text())
-    assert len(bundle["ensemble"]) == 1
+    assert len(bundle["runs"]) == 2
     assert bundle["validation"] is None
     saved = tf.saved_model.load(str(tmp_path / "1"))
     found = saved.signatures["serving_default"](TEXTS)

@@ -7,9 +7,8 @@ import pytest
 import tensorflow as tf
 
 from export.bundle.model_loading import load_run
-from export.model.search import SLACK, SearchSettings, is_suspicious
+from export.model.search import SearchSettings
 from keras_transformer import SearchOptions
-from keras_transformer.search.search_result import Hypotheses
 from keras_transformer.search.transformer_search import search_by_layers
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.numpy_sampling import draw
@@ -50,7 +49,6 @@ def test_rules_find_what_the_library_finds(servable, model, tokenizer):
     )
 
     assert (outputs["error"] == b"").all()
-    assert not outputs["suspicious"].any()
     scores = np.asarray(expected.scores)[:, 0]
     np.testing.assert_allclose(outputs["score"], scores, rtol=1e-5)
     for place, row in enumerate(to_rows(outputs)):
@@ -125,9 +123,6 @@ ERRORS = {
             ({"size": 21}, b"Received: 21"),
             ({"least": -1}, b"min_length must be between 0 and 1000."),
             ({"least": 1001}, b"Received: 1001"),
-            ({"ratio": 0.5}, b"max_length_ratio must be 0, or between 1 and"),
-            ({"ratio": np.nan}, b"Received: nan"),
-            ({"ratio": 1001}, b"Received: 1001"),
         ],
     ),
     "sample": (
@@ -161,47 +156,19 @@ def test_a_bad_row_has_its_error_and_the_others_none(servable, signature):
         assert row["translation"] == b""
         assert row["score"] == 0
         assert not row["truncated"]
-        assert not row.get("suspicious", False)
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "ratio", "expected"),
-    [
-        (10, 20, 2.0, False),
-        (10, 20 + SLACK, 2.0, False),
-        (10, 21 + SLACK, 2.0, True),
-        (20 + SLACK, 10, 2.0, False),
-        (21 + SLACK, 10, 2.0, True),
-        (1, 1 + SLACK, 1.0, False),
-        (1, 2 + SLACK, 1.0, True),
-        (SLACK, 0, 1000.0, False),
-        (SLACK + 1, 0, 1000.0, True),
-        (1, 999, 0.0, False),
-        (1, 999, np.nan, False),
-    ],
-)
-def test_what_is_too_long_or_too_short_is_suspicious(source, target, ratio, expected):
-    found = Hypotheses(None, None, tf.constant([[target + 1]]), None)
-
-    is_doubtful = is_suspicious(found, tf.constant([source + 1]), tf.constant([ratio]))
-
-    assert is_doubtful.numpy().tolist() == [expected]
 
 
 def test_the_rules_of_an_export_are_those_of_its_signatures(run_dir, servable):
-    """Exports with a ratio have signatures that report suspicious outputs."""
     settings = SearchSettings(
-        BEAMS, max_extra_length=8, no_repeat_ngram=2, min_length=6, max_length_ratio=1.0
+        BEAMS, max_extra_length=8, no_repeat_ngram=2, min_length=6
     )
-    names = ("serving_default", "translate_greedy")
+    names = ("serving_default",)
     signatures = load_run(run_dir, settings, signatures=names).signatures
     texts = [*TEXTS, b"", b"a"]
-    inputs = constrained_inputs(texts, 2, 6, 1.0)
+    inputs = constrained_inputs(texts, 2, 6)
     expected = servable.predict("translate_constrained", inputs)
 
     outputs = signatures["serving_default"](tf.constant(texts))
 
     assert set(outputs) == {*expected} - {"error"}
     assert_same(outputs, expected)
-    greedy = signatures["translate_greedy"](tf.constant(texts))
-    assert greedy["suspicious"].dtype == tf.bool

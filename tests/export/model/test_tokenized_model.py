@@ -7,7 +7,7 @@ import tensorflow as tf
 from hypothesis import strategies
 
 from export.bundle.model_loading import read_run
-from export.bundle.warmup_requests import choose_words, make_sentences
+from export.bundle.warmup_requests import make_sentence
 from export.model.tokenized_model import TextModel, cut_bytes
 from tests.helpers.example_sentences import NASTY, SENTENCES
 
@@ -56,8 +56,7 @@ def test_tokens_are_those_of_the_whole_text(text_model, text):
 
 def test_a_text_that_just_fits_is_not_cut(text_model):
     limit = text_model.sequence_length
-    words = choose_words(text_model.tokenizer)
-    texts = [make_sentences(words, limit + n, 1)[0] for n in (0, 1)]
+    texts = [make_sentence(text_model.tokenizer, limit + n) for n in (0, 1)]
 
     _, lengths, truncated = text_model.tokenize(tf.constant(texts))
 

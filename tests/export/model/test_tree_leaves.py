@@ -1,4 +1,4 @@
-"""Tests of `sentence_tree_constraints`, and of exports that write trees."""
+"""Tests of `tree_leaves`, and of exports that write trees."""
 
 import keras
 import numpy as np
@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from export.model.search import SearchSettings
-from export.model.sentence_tree_constraints import TreeLeaves
 from export.model.translator import Translator
+from export.model.tree_leaves import TreeLeaves
 from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.presets import PRESETS
 from keras_transformer.search.tree_constraint import TAG
