@@ -17,7 +17,6 @@ COMMANDS = {
     "train": "train",
     "average": "train.average",
     "distill": "train.distill",
-    "grid": "train.grid",
     "export": "export",
     "check": "export.check",
     "browser-page": "export.browser_page",

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import sacrebleu
 
-from train.grid import STUDENT_T
-
+# The 97.5th percentile of Student's t for 1, 2, … degrees of freedom.
+STUDENT_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 SAMPLES = 1_000
 # "Nearly identical" (Section 6.2): a point of BLEU, 5 % of perplexity.
 NEARLY_EQUAL = {"bleu": 1.0, "log_perplexity": math.log(1.05)}
