@@ -17,7 +17,7 @@ from examples import (
 from keras_transformer import SubwordTokenizer, Transformer
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.python_subprocess import run_python
-from tests.helpers.small_models import preset
+from tests.helpers.small_runs import preset
 
 
 @pytest.fixture(scope="module")

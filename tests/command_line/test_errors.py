@@ -1,5 +1,3 @@
-"""Tests of `command_line.errors`."""
-
 import pytest
 
 from command_line.errors import UserError, exit_on_user_error, refuse_damage

@@ -25,7 +25,6 @@ def model(export_dir):
 
 @pytest.fixture
 def version(export_dir, tmp_path):
-    """A copy of the export's version, to be damaged."""
     shutil.copytree(export_dir, tmp_path / "export")
     return tmp_path / "export" / "1"
 

@@ -1,8 +1,4 @@
-"""Everything of `export`, on a run folder that `convert` wrote.
-
-The model is in nothing what the paper says: two vocabularies and tokenizers, a
-recurrence in the decoder, biases, stacks of different depth.
-"""
+"""Everything of `export`, on a run of `convert` that is in nothing the paper's."""
 
 import numpy as np
 import pytest

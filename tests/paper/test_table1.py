@@ -1,5 +1,3 @@
-"""Tests of `paper.table1`."""
-
 import sys
 
 import numpy as np

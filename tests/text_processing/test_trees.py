@@ -1,5 +1,3 @@
-"""Tests of `text_processing.trees`."""
-
 import gzip
 import random
 
@@ -21,8 +19,6 @@ CAT_TREE = Tree(
 
 @pytest.fixture
 def trees_of(tmp_path):
-    """Writes a file and reads the trees in it."""
-
     def read(content):
         path = tmp_path / "trees"
         path.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -16,8 +16,6 @@ FEW = [*(o for o in TINY_OPTIONS if not o.startswith("--vocabulary-size")), "--s
 
 @pytest.fixture
 def run(corpus, tmp_path):
-    """Trains in the same folder with more options."""
-
     def train(*options):
         command = ["--run-dir", tmp_path / "run", *corpus, *FEW, *options]
         train_command.main(list(map(str, command)))

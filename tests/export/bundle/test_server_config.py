@@ -1,5 +1,3 @@
-"""Tests of `export.bundle.server_config`."""
-
 import re
 
 import pytest

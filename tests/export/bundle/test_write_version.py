@@ -1,13 +1,9 @@
-"""Tests of `export.bundle.write_version`, `.layout` and `.versions`."""
-
 import fcntl
 import gzip
 import hashlib
 import json
 import math
 import os
-import types
-import zipfile
 
 import keras
 import numpy as np
@@ -21,8 +17,6 @@ from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.model_loading import choose_samples, read_notes
 from export.bundle.sample_requests import write_samples
 from export.bundle.versions import find_versions, new_version
-from export.bundle.write_version import describe_bundle
-from export.model.search import SearchSettings
 
 
 def names_in(folder):
@@ -52,28 +46,6 @@ def test_the_bundle_knows_every_file(export_dir):
     assert bundle["packages"]["tensorflow"] == tf.__version__
     assert bundle["packages"]["keras"] == keras.__version__
     assert bundle["packages"]["keras_transformer"] == keras_transformer.__version__
-
-
-def test_the_bundle_tells_where_the_model_comes_from(tmp_path):
-    run = {"arguments": {"seed": 7}, "corpus": {}}
-    averaged = {"checkpoints": ["ckpt-5", "ckpt-9"]}
-    (tmp_path / "arguments.json").write_text(json.dumps(run))
-    with zipfile.ZipFile(tmp_path / "model.keras", "w") as file:
-        file.writestr("config.json", "{}")
-        file.comment = json.dumps(averaged).encode()
-    translator = types.SimpleNamespace(
-        settings=SearchSettings(length_penalty=1), precision="bfloat16"
-    )
-    (tmp_path / "1" / "assets.extra").mkdir(parents=True)
-
-    description = describe_bundle(translator, [tmp_path], "mine", tmp_path / "1")
-
-    assert description["run"] == run
-    assert description["ensemble"] == []
-    assert description["averaged"] == averaged
-    assert description["settings"]["length_penalty"] == 1
-    assert description["precision"] == "bfloat16"
-    assert description["files"] == {}
 
 
 SAMPLES = [
@@ -150,7 +122,6 @@ def test_no_sample_has_a_score_that_is_none(tmp_path, score):
 
 
 def write(export_dir, version=None):
-    """Writes a version without a model."""
     with new_version(export_dir, SAVED_MODEL, version) as (folder, beside):
         (beside / "saved_model.pb").touch()
     return folder.name

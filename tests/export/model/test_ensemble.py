@@ -16,7 +16,7 @@ from export.model.translator import Translator
 from keras_transformer.tokenizer import read_protos
 from tests.helpers.ctranslate2_models import make_model
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.numpy_scores import encode, target_log_probabilities
+from tests.helpers.numpy_oracles import encode, target_log_probabilities
 from tests.helpers.reference_searches import penalty
 
 SETTINGS = SearchSettings(3, max_extra_length=8, no_repeat_ngram=2)

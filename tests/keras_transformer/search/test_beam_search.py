@@ -1,7 +1,4 @@
-"""Compares `beam_search` with the graph search, on every backend.
-
-`test_search_loop` compares both with searches in plain Python.
-"""
+"""Compares `beam_search`, on every backend, with the graph search."""
 
 import functools
 
@@ -25,7 +22,6 @@ def as_arrays(hypotheses):
 
 
 def sentences_of_all_kinds(count=24):
-    """Returns tables, and a penalty, limit and prefix for each."""
     rng = np.random.default_rng(3)
     limits = rng.integers(1, 9, count)
     prefix_ids = rng.choice([2, 4, 5], (count, 3))

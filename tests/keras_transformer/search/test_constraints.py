@@ -1,7 +1,4 @@
-"""Tests of `keras_transformer.search.constraints`: what searches find by them.
-
-Both searches are compared with one in plain Python.
-"""
+"""Both searches with constraints are compared with one in plain Python."""
 
 import functools
 

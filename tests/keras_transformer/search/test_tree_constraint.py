@@ -1,5 +1,3 @@
-"""Tests of `keras_transformer.search.tree_constraint`."""
-
 import functools
 
 import hypothesis

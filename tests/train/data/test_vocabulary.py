@@ -1,5 +1,3 @@
-"""Tests of `train.data.vocabulary` and `.given_tokenizer`."""
-
 import io
 import pathlib
 import re

@@ -1,5 +1,3 @@
-"""Tests of `train.loop.memory_check`."""
-
 import dataclasses
 
 import numpy as np
@@ -22,7 +20,6 @@ ODD = dataclasses.replace(
 
 
 def plan_of(lengths, batch_tokens=320):
-    """Returns the plan of pairs with these lengths of both sides."""
     sides = [
         Ids(np.ones(sum(side), np.int32), np.cumsum([0, *side]))
         for side in zip(*lengths, strict=True)

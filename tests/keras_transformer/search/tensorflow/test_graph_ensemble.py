@@ -1,5 +1,3 @@
-"""Tests of `keras_transformer.search.tensorflow.graph_ensemble`."""
-
 import functools
 
 import hypothesis

@@ -1,5 +1,3 @@
-"""Tests of `keras_transformer.search.tensorflow.search_loop`."""
-
 import functools
 import math
 
@@ -28,23 +26,11 @@ from tests.helpers.reference_searches import (
     spreads,
 )
 
-# Both searches, in a table of four positions and six tokens.
-BOTH_SEARCHES = pytest.mark.parametrize(
-    "search",
-    [
-        pytest.param({}, id="graph"),
-        pytest.param(
-            {
-                "search": functools.partial(beam_search, max_length=4),
-                "known_sizes": (40, 6),
-            },
-            id="portable",
-        ),
-    ],
-)
+PORTABLE = {"search": functools.partial(beam_search, max_length=4)}
+PORTABLE["known_sizes"] = (40, 6)  # Of the beam and of the vocabulary.
 
 
-@BOTH_SEARCHES
+@pytest.mark.parametrize("search", [{}, PORTABLE], ids=["graph", "portable"])
 @settings(max_examples=80)
 @hypothesis.given(
     seed=seeds,
