@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 import keras_transformer
-from tests.helpers.converted_runs import train_spm
+from tests.helpers.other_systems.converted_runs import train_spm
 
 MODULES = [
     importlib.import_module(module.name)

@@ -10,8 +10,8 @@ from convert.from_hugging_face import read_vocabularies
 from convert.hugging_face_config import read_configuration
 from keras_transformer import SearchOptions, SubwordTokenizer, Transformer
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
-from tests.helpers.converted_runs import MAX_LENGTH, write_folder
 from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.other_systems.converted_runs import MAX_LENGTH, write_folder
 
 pytestmark = [pytest.mark.peers("torch", "transformers"), pytest.mark.slow]
 TEXTS = [

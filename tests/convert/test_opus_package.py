@@ -11,9 +11,9 @@ import sentencepiece
 from convert.__main__ import main
 from convert.run_folder_writer import read_licenses
 from keras_transformer import SubwordTokenizer, Transformer
-from tests.helpers.converted_runs import pieces_of, train_spm
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.marian_files import translate_greedily, write_download
+from tests.helpers.other_systems.converted_runs import pieces_of, train_spm
+from tests.helpers.other_systems.marian_files import translate_greedily, write_download
 
 BACKWARDS = [sentence[::-1] for sentence in SENTENCES]
 PROTOS = [train_spm(SENTENCES, 90), train_spm(BACKWARDS, 80)]

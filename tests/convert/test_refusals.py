@@ -17,7 +17,9 @@ from convert.__main__ import main
 from convert.vocabularies import make_vocabulary, read_proto, replace_ids
 from convert.weight_mapping import count_weights, weights_of
 from keras_transformer import PRESETS, Transformer
-from tests.helpers.converted_runs import (
+from tests.helpers.error_capture import refusal
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.other_systems.converted_runs import (
     LANGUAGE_TOKEN,
     CustomOutputModel,
     make_table,
@@ -25,9 +27,7 @@ from tests.helpers.converted_runs import (
     train_spm,
     write_converted_run,
 )
-from tests.helpers.error_capture import refusal
-from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.marian_files import (
+from tests.helpers.other_systems.marian_files import (
     OUR_ORDER,
     check_epsilon,
     make_tensors,

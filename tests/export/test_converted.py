@@ -9,9 +9,9 @@ from export import check
 from keras_transformer import SearchOptions, SubwordTokenizer, Transformer
 from keras_transformer.search.transformer_search import search_by_layers
 from tests.helpers import chromium
-from tests.helpers.converted_runs import DECODING, write_converted_run
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_servable import Servable
+from tests.helpers.other_systems.converted_runs import DECODING, write_converted_run
 from translate.report.explanation_page import (
     RECURRENT_DECODER_NOTE,
     describe_translation,

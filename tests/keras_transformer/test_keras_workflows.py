@@ -40,7 +40,7 @@ def test_on_other_backends(backend):
 @pytest.mark.slow
 def test_data_and_model_parallel_on_two_devices_of_jax():
     run_python(
-        *("-m", "tests.helpers.distributed_jax"),
+        *("-m", "tests.helpers.programs.distributed_jax"),
         backend="jax",
         XLA_FLAGS="--xla_force_host_platform_device_count=2",
     )

@@ -6,7 +6,7 @@ import sentencepiece
 import tensorflow as tf
 
 from keras_transformer.tokenizer import SubwordTokenizer
-from tests.helpers.converted_runs import train_spm
+from tests.helpers.other_systems.converted_runs import train_spm
 
 PADDING = 0
 END = 1

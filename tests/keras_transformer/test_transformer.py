@@ -13,7 +13,7 @@ from keras_transformer import (
     padding_mask,
 )
 from tests.helpers.layer_checks import mask_of, randomize_weights
-from tests.helpers.numpy_oracles import assert_close
+from tests.helpers.oracles.numpy_oracles import assert_close
 
 B, T, S, D, V = 3, 5, 6, 8, 13
 SIZES = {"vocabulary_size": V, "num_layers": 1, "hidden_dim": D, "dropout": 0.0}

@@ -4,7 +4,7 @@ import random
 import pytest
 
 from command_line.errors import UserError
-from tests.helpers import random_trees
+from tests.helpers.oracles import random_trees
 from text_processing.tree_repair import repair_tree
 from text_processing.treebanks import read_trees
 from text_processing.trees import Tree

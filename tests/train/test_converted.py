@@ -12,7 +12,7 @@ import tensorflow as tf
 import train.__main__ as train_command
 from command_line.errors import UserError
 from keras_transformer.tokenizer import read_protos
-from tests.helpers.converted_runs import DECODING, write_converted_run
+from tests.helpers.other_systems.converted_runs import DECODING, write_converted_run
 from tests.helpers.small_runs import (
     TINY_OPTIONS,
     assert_same_run,

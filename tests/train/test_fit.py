@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from command_line.errors import UserError
 from keras_transformer import SmoothedCrossentropy, TransformerSchedule
-from tests.helpers.converted_runs import CustomOutputModel
+from tests.helpers.other_systems.converted_runs import CustomOutputModel
 from tests.helpers.small_runs import (
     SETTINGS,
     VOCABULARY_SIZE,

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import train.__main__ as train_command
 from command_line.errors import UserError
-from tests.helpers import killed_runs
+from tests.helpers.programs import killed_runs
 from tests.helpers.small_runs import OPTIONS, assert_same_run, refused as refusal
 from train.fit import UpdateOptions, make_training_model
 from train.monitoring.progress import Progress
@@ -46,7 +46,7 @@ def start(arguments, **kwargs):
 def test_runs_killed_at_any_moment_end_as_the_one_that_was_not(corpus, tmp_path):
     """All are processes of a kind: with eight devices the last bits of sums differ."""
     process = start(
-        ["-m", "tests.helpers.killed_runs", str(tmp_path), *corpus, *OPTIONS]
+        ["-m", "tests.helpers.programs.killed_runs", str(tmp_path), *corpus, *OPTIONS]
     )
 
     output, _ = process.communicate(timeout=1500)

@@ -11,10 +11,13 @@ from command_line.errors import UserError
 from export.bundle.model_loading import load_run, read_run
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
-from tests.helpers.converted_runs import CustomOutputModel, write_converted_run
-from tests.helpers.ctranslate2_models import MODELS, make_model
 from tests.helpers.example_sentences import NASTY, SENTENCES
-from tests.helpers.numpy_oracles import pad, target_log_probabilities
+from tests.helpers.oracles.numpy_oracles import pad, target_log_probabilities
+from tests.helpers.other_systems.converted_runs import (
+    CustomOutputModel,
+    write_converted_run,
+)
+from tests.helpers.other_systems.ctranslate2_models import MODELS, make_model
 from tests.helpers.signature_requests import ask, nbest_inputs
 from translate import __main__ as translate, evaluate
 from translate.loading import load_export

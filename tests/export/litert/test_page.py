@@ -19,9 +19,9 @@ from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
 from tests.helpers import chromium, service_client
 from tests.helpers.allowed_skips import PEER_REASON
-from tests.helpers.converted_runs import train_spm
-from tests.helpers.ctranslate2_models import MODELS, make_model
 from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.other_systems.converted_runs import train_spm
+from tests.helpers.other_systems.ctranslate2_models import MODELS, make_model
 
 TRAINED, GREEDY = "of the run", "greedy"
 CHANGES = {

@@ -7,14 +7,14 @@ from export.bundle.model_loading import read_run
 from export.model.forced_decoding import ForcedDecoder
 from export.model.search import SearchSettings
 from export.model.tokenized_model import TextModel
-from tests.helpers.converted_runs import CustomOutputModel
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.numpy_oracles import (
+from tests.helpers.oracles.numpy_oracles import (
     encode,
     pieces_of,
     softmax,
     target_log_probabilities,
 )
+from tests.helpers.other_systems.converted_runs import CustomOutputModel
 from tests.helpers.signature_requests import (
     ask,
     hypotheses_of_beam,

@@ -12,9 +12,9 @@ from export.bundle.model_loading import load_run, with_dtype
 from export.model.search import SearchSettings
 from export.model.translator import Translator
 from keras_transformer import Architecture, SubwordTokenizer, Transformer
-from tests.helpers.converted_runs import CustomOutputModel
-from tests.helpers.ctranslate2_models import make_model
 from tests.helpers.example_sentences import NASTY, SENTENCES
+from tests.helpers.other_systems.converted_runs import CustomOutputModel
+from tests.helpers.other_systems.ctranslate2_models import make_model
 from tests.helpers.signature_requests import ask, assert_same
 
 SMALL = Architecture(

@@ -10,7 +10,7 @@ from keras_transformer.layers.attention import (
 )
 from keras_transformer.layers.cache import FixedCache, GrowingCache
 from tests.helpers.layer_checks import randomize_weights
-from tests.helpers.numpy_oracles import assert_close, random_array, softmax
+from tests.helpers.oracles.numpy_oracles import assert_close, random_array, softmax
 
 # A letter and a size for each axis, all distinct.
 B, T, S, H = 2, 7, 6, 3

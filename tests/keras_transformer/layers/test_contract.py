@@ -17,7 +17,7 @@ from keras_transformer import (
 from keras_transformer.layers.residual import Residual
 from keras_transformer.layers.ssru import SSRU
 from tests.helpers.layer_checks import check_layer
-from tests.helpers.numpy_oracles import random_array
+from tests.helpers.oracles.numpy_oracles import random_array
 
 B, T, S, D = 3, 5, 6, 8
 HEADS = {"num_heads": 2, "key_dim": 7, "value_dim": 4, "dropout": 0.1}

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_transformer import PositionEmbedding, SinePositionEncoding, TokenEmbedding
 from tests.helpers.layer_checks import mask_of, randomize_weights
-from tests.helpers.numpy_oracles import random_array
+from tests.helpers.oracles.numpy_oracles import random_array
 
 B, T, D, V = 2, 5, 6, 11
 IDS = np.array([[3, 10, 7, 1, 0], [4, 1, 0, 0, 0]])

@@ -13,7 +13,7 @@ from tests.helpers.layer_checks import (
     randomize_weights,
     residual_stream,
 )
-from tests.helpers.numpy_oracles import mask_of_lengths, random_array
+from tests.helpers.oracles.numpy_oracles import mask_of_lengths, random_array
 
 # Widths of heads that do not add up to D, and no two sizes alike.
 B, S, D = 3, 6, 8

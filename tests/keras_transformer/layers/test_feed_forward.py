@@ -1,7 +1,7 @@
 import numpy as np
 
 from keras_transformer import FeedForward
-from tests.helpers.numpy_oracles import random_array
+from tests.helpers.oracles.numpy_oracles import random_array
 
 
 def test_equals_equation_2():

@@ -4,7 +4,7 @@ import pytest
 
 from keras_transformer.layers.residual import Residual
 from tests.helpers.layer_checks import randomize_weights
-from tests.helpers.numpy_oracles import random_array
+from tests.helpers.oracles.numpy_oracles import random_array
 
 B, T, D = 2, 5, 4
 

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from keras_transformer import MultiHeadAttention, RestrictedSelfAttention
 from tests.helpers.layer_checks import mask_of, property_test, randomize_weights
-from tests.helpers.numpy_oracles import random_array
+from tests.helpers.oracles.numpy_oracles import random_array
 
 # A letter and a size for each axis, all distinct.
 B, T, H, D = 2, 7, 3, 4

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from keras_transformer.search.beam_search import beam_search
-from tests.helpers.graph_searches import graph_beam_search, run_search
-from tests.helpers.reference_searches import (
+from tests.helpers.oracles.graph_searches import graph_beam_search, run_search
+from tests.helpers.oracles.reference_searches import (
     END,
     alphas,
     check_equal,

@@ -75,7 +75,7 @@ def finish(workers, seconds=300):
 @pytest.mark.slow
 def test_two_workers_take_the_steps_of_one_device(tmp_path):
     path = tmp_path / "weights.npz"
-    workers = start_workers([["tests.helpers.cluster_worker", str(path)]] * 2)
+    workers = start_workers([["tests.helpers.programs.cluster_worker", str(path)]] * 2)
 
     for code, output in finish(workers):
         assert code == 0, output

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from command_line.errors import UserError
-from tests.helpers.converted_runs import CustomOutputModel
 from tests.helpers.error_capture import refusal as refused
+from tests.helpers.other_systems.converted_runs import CustomOutputModel
 from tests.helpers.small_runs import VOCABULARY_SIZE, preset, small_task
 from train import average
 from train.run.checkpoint_averaging import choose_weights, make_float32_copy

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.tensorflow.candidates import blockwise_top_k
-from tests.helpers.graph_searches import run_search
-from tests.helpers.reference_searches import (
+from tests.helpers.oracles.graph_searches import run_search
+from tests.helpers.oracles.reference_searches import (
     BEGIN,
     END,
     FORBIDDEN_IDS,

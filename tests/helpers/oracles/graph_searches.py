@@ -18,7 +18,7 @@ from keras_transformer.search.tensorflow.graph_transformer import search_in_grap
 from keras_transformer.search.tensorflow.search_loop import run_search_loop
 from keras_transformer.search.transformer_search import search_by_layers
 from keras_transformer.special_ids import EOS_ID, PADDING_ID
-from tests.helpers.reference_searches import FORBIDDEN_IDS
+from tests.helpers.oracles.reference_searches import FORBIDDEN_IDS
 
 
 def graph_beam_search(
