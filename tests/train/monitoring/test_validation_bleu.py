@@ -144,4 +144,5 @@ def test_only_every_nth_round_has_a_bleu(make_bleu, monkeypatch):
     assert [set(logs) for logs in rounds] == [set(), scores, set(), scores]
     assert rounds[1]["bleu"] == pytest.approx(100)
     (path,) = bleu._log_dir.iterdir()
-    assert path.read_bytes().count(SENTENCES[0].encode()) == 2
+    row = f"{SOURCES[0]} | {SENTENCES[0]} | {SENTENCES[0]}\n"
+    assert path.read_bytes().count(row.encode()) == 2
