@@ -1,3 +1,5 @@
+"""Tests of `paper.table1`."""
+
 import sys
 
 import numpy as np

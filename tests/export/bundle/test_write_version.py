@@ -1,3 +1,5 @@
+"""Tests of `export.bundle.write_version`, `.layout` and `.versions`."""
+
 import fcntl
 import gzip
 import hashlib

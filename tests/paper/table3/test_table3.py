@@ -23,6 +23,7 @@ TOY += " --batch-tokens 64 --max-length 90 --steps-per-epoch 1 --base-runs 1"
 
 @pytest.fixture(scope="module")
 def finished(corpus, tmp_path_factory):
+    """The folder of a table of two rows."""
     run_dir = tmp_path_factory.mktemp("tables") / "first"
     train_rows(run_dir, corpus)
     return run_dir
@@ -179,14 +180,18 @@ def test_a_signal_ends_all_rows_and_a_row_that_fails_only_itself(
 
 
 @pytest.mark.slow
-def test_a_table_of_some_rows_says_which_are_missing(finished):
+def test_a_table_of_some_rows_says_which_are_missing(finished, capsys):
     table3.main(["--run-dir", str(finished), "--report"])
 
     table = (finished / "table3.md").read_text()
+    assert table in capsys.readouterr().out
     assert "Not there yet: a-h1, a-h4," in table
+    assert "\nBase here: N=1, d_model=8, d_ff=32, h=8, d_k=1, d_v=1, " in table
     assert "cannot be told from one run of base" in table
     row = next(line for line in table.splitlines() if "| d-drop0.0 " in line)
+    assert " 5.77 " in row
     assert " +17.3 " in row  # 5.77 / 4.92.
+    assert " -1.2 " in row
     assert (finished / "table3.png").read_bytes().startswith(b"\x89PNG")
 
 
