@@ -145,12 +145,6 @@ def logits_of(theirs, source_ids, mask, target_ids):
         ).logits.numpy()
 
 
-def load_theirs(folder):
-    import transformers
-
-    return transformers.MarianMTModel.from_pretrained(folder).eval()
-
-
 def their_tokenizer(folder):
     import transformers
 
@@ -264,8 +258,10 @@ def test_goes_back_and_forth(both):
 
 def check_is(folder, inputs, expected):
     """Checks that their library computes these logits with a folder."""
+    import transformers
+
     found = logits_of(
-        load_theirs(folder),
+        transformers.MarianMTModel.from_pretrained(folder).eval(),
         inputs["source_ids"].astype("int64"),
         inputs["source_ids"] != 0,
         inputs["target_ids"].astype("int64"),

@@ -30,23 +30,15 @@ def test_shapes_of_logits_are_known_beforehand():
     assert layer.compute_output_shape((B, T, D), reverse=True) == (B, T, V)
 
 
-def test_embeddings_are_rows_times_the_root_of_the_width():
-    layer = TokenEmbedding(V, D)
-    layer.build()
-    randomize_weights(layer)
-    (table,) = layer.get_weights()
-
-    np.testing.assert_allclose(layer(IDS), table[IDS] * np.sqrt(D), rtol=1e-6)
-
-
 @pytest.mark.parametrize("shape", [(B, D), (B, T, D), (B, 4, T, D)])
-def test_logits_are_products_with_the_same_matrix_unscaled(shape):
+def test_rows_are_scaled_by_the_root_of_the_width_and_logits_are_not(shape):
     layer = TokenEmbedding(V, D)
     layer.build()
     randomize_weights(layer)
     (table,) = layer.get_weights()
     states = random_array(*shape)
 
+    np.testing.assert_allclose(layer(IDS), table[IDS] * np.sqrt(D), rtol=1e-6)
     np.testing.assert_allclose(
         layer(states, reverse=True), states @ table.T, rtol=1e-5, atol=1e-6
     )

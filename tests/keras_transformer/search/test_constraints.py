@@ -75,24 +75,14 @@ def test_both_searches_find_what_plain_python_finds():
         beam_size, num_hypotheses = sizes
         shape = (len(sentences), LENGTH, VOCABULARY_SIZE, VOCABULARY_SIZE)
         tables = random_tables(seed, spread, shape)
-        expected, _, gaps = zip(
-            *[
-                plain_beam_search(
-                    table,
-                    beam_size,
-                    limit,
-                    alpha,
-                    num_hypotheses,
-                    tuple(prefix),
-                    size=size,
-                    least=least,
-                )
-                for table, (alpha, limit, prefix, size, least) in zip(
-                    tables, sentences, strict=True
-                )
-            ],
-            strict=True,
-        )
+
+        def search_plainly(table, sentence):
+            alpha, limit, prefix, size, least = sentence
+            given = beam_size, limit, alpha, num_hypotheses, tuple(prefix)
+            return plain_beam_search(table, *given, size=size, least=least)
+
+        found = map(search_plainly, tables, sentences)
+        expected, _, gaps = zip(*found, strict=True)
         hypothesis.assume(min(gaps) > 1e-4)
 
         answers = [
