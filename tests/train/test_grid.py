@@ -1,3 +1,5 @@
+"""Tests of `python -m train.grid`."""
+
 import json
 import os
 import signal
@@ -16,6 +18,8 @@ POPEN = subprocess.Popen
 
 
 class Ended:
+    """A process that has ended."""
+
     def __init__(self, code):
         self._code = code
 
@@ -65,8 +69,10 @@ def test_variants_and_seeds_are_trained_once_and_compared(command, tmp_path, cap
     folders = ["plain-3", "no-dropout-3", "plain-4", "no-dropout-4"]
     found = [str(parse_options(c).run.run_dir) for c in trained]
     assert found == [str(tmp_path / "grid" / name) for name in folders]
+    printed = capsys.readouterr().out
+    assert "run 1 of 4, plain, seed 3: there" in printed
     report = (tmp_path / "grid/report.md").read_text()
-    assert capsys.readouterr().out.endswith(report)
+    assert printed.endswith(report)
     # 12.706 times 5 and 6, half of the differences of 10 and 12; and 1.
     assert report.splitlines()[2:] == [
         "| plain | 2 | 35.00 ± 63.53 |  | 50.00 | 4.50 | 1,200 |",
