@@ -30,11 +30,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_finish():
-    """Lets the garbage collector skip what the imports made.
-
-    Keras collects garbage for each layer that it quantizes, and TensorFlow's
-    modules alone take it a quarter of a second.
-    """
+    """Lets the garbage collector, which Keras calls often, skip what is imported."""
     gc.collect()
     gc.freeze()
 
@@ -90,11 +86,7 @@ def run_dir(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def export_dir(run_dir, tmp_path_factory):
-    """The folder of that model's export, version 1, which is loaded once.
-
-    A load takes three seconds, and as long again does the first call of each
-    signature; what is loaded is constant.
-    """
+    """The folder of that model's export, whose version 1 is loaded once."""
     from export.bundle.file_layout import SAVED_MODEL
     from export.bundle.model_loading import load_run
     from export.bundle.write_version import write_version

@@ -57,11 +57,7 @@ class Report:
     peak: int = 0
 
     def growth(self):
-        """Returns by what share the memory grew over the second half.
-
-        The means of its first and of its last fifth are compared: single
-        numbers go up and down with what is in flight.
-        """
+        """Returns how memory grew over the second half: its last fifth by the first."""
         half = self.memory[len(self.memory) // 2 :]
         fifth = max(len(half) // 5, 1)
         return np.mean(half[-fifth:]) / np.mean(half[:fifth]) - 1
@@ -146,7 +142,6 @@ def send(address, requests, until, report):
 
 @contextlib.contextmanager
 def connect(address):
-    """Yields the stub of a server."""
     # The heat maps of long texts take more than gRPC's 4 MB.
     options = [
         ("grpc.max_receive_message_length", -1),
@@ -168,7 +163,6 @@ def predict(stub, signature, inputs, output_filter=()):
 
 
 def serve(export_dir, connection):
-    """Serves until the other end of a connection is closed."""
     with serve_grpc(Servable(export_dir)) as address:
         connection.send(address)
         with contextlib.suppress(EOFError):
@@ -177,7 +171,6 @@ def serve(export_dir, connection):
 
 @contextlib.contextmanager
 def server_process(export_dir):
-    """Yields address and process id of a server."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=serve, args=(export_dir, there))

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 import keras_transformer
-from tests.helpers.hugging_face_models import train_spm
+from tests.helpers.other_systems.converted_runs import train_spm
 
 MODULES = [
     importlib.import_module(module.name)
@@ -48,7 +48,6 @@ EXAMPLES = [
 
 
 def evaluate(source, names):
-    """Runs one statement; returns its value if it is an expression."""
     try:
         expression = compile(source, "<example>", "eval")
     except SyntaxError:
@@ -58,10 +57,7 @@ def evaluate(source, names):
 
 
 def check_value(value, want):
-    """Compares a value with what the docstring shows, as arrays.
-
-    An array may be shown as a list and a scalar tensor as a number.
-    """
+    """Compares a value, as an array, with the list or number of the docstring."""
     wanted = np.asarray(ast.literal_eval(want))
     actual = keras.tree.map_structure(np.asarray, value)
     actual = np.asarray(actual)

@@ -13,7 +13,7 @@ from examples import (
 )
 from keras_transformer import Transformer
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.small_models import preset
+from tests.helpers.small_runs import preset
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,3 @@
-"""Tests of `command_line.bleu_tokenizer`."""
-
 import pathlib
 import re
 

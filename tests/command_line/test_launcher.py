@@ -30,7 +30,6 @@ def installed(tmp_path_factory):
 
 
 def launch(site, *arguments):
-    """Runs `keras-transformer` outside of the clone."""
     script = f"from {COMMANDS}.command_line.launcher import main; main()"
     return subprocess.run(
         [sys.executable, "-c", script, *arguments],

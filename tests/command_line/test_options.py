@@ -1,5 +1,3 @@
-"""Tests of `command_line.options`."""
-
 import argparse
 import dataclasses
 import importlib
@@ -153,14 +151,3 @@ def test_help_explains_each_option_of_a_command(module, monkeypatch, capsys):
 
     assert len(actions) > 3
     assert [action.dest for action in actions if not action.help] == []
-
-
-@pytest.mark.parametrize("name", ["train", "export", "convert"])
-def test_commands_without_arguments_show_examples(name, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        importlib.import_module(f"{name}.__main__").main([])
-
-    shown = capsys.readouterr().err
-    assert f"python -m {name} " in shown
-    assert shown.endswith(f"All options: python -m {name} --help\n")
-    assert len(shown.splitlines()) <= 12

@@ -1,5 +1,3 @@
-"""Tests of `command_line.quiet_tensorflow`."""
-
 import os
 import pathlib
 import re

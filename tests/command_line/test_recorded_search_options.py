@@ -1,5 +1,3 @@
-"""Tests of `command_line.recorded_search_options`."""
-
 import json
 import pathlib
 

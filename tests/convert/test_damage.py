@@ -17,8 +17,8 @@ from command_line.errors import UserError
 from convert.binary_files import open_ctranslate2, open_marian
 from convert.marian_config import read_configuration
 from convert.tensor_files import open_safetensors
-from tests.helpers.ctranslate2_models import write_model_bin
-from tests.helpers.marian_files import write_model
+from tests.helpers.other_systems.ctranslate2_models import write_model_bin
+from tests.helpers.other_systems.marian_files import write_model
 
 TENSORS = {
     "Wemb": np.arange(12, dtype="float32").reshape(3, 4),

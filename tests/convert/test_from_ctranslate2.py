@@ -18,11 +18,15 @@ from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
 from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.tokenizer import read_protos
-from tests.helpers.ctranslate2_models import MODELS, make_model, write_directory
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.hugging_face_models import pieces_of, train_spm
-from tests.helpers.marian_files import write_download
-from tests.helpers.numpy_scores import pad, target_log_probabilities
+from tests.helpers.oracles.numpy_oracles import pad, target_log_probabilities
+from tests.helpers.other_systems.converted_runs import pieces_of, train_spm
+from tests.helpers.other_systems.ctranslate2_models import (
+    MODELS,
+    make_model,
+    write_directory,
+)
+from tests.helpers.other_systems.marian_files import write_download
 
 BACKWARDS = [sentence[::-1] for sentence in SENTENCES]
 PROTOS = [train_spm(SENTENCES, 90), train_spm(BACKWARDS, 80)]
@@ -109,7 +113,6 @@ def write_protos(folder):
 
 
 def check_scores(folder, run_dir, paths):
-    """Compares log-probabilities of given translations with the library's."""
     model = convert(folder, run_dir, *paths)
     tokenizer = SubwordTokenizer.from_pretrained(run_dir)
     sources = tokenizer.tokenize(TEXTS).to_tensor().numpy()

@@ -11,7 +11,7 @@ from convert.hugging_face_config import read_configuration
 from keras_transformer import SearchOptions, SubwordTokenizer, Transformer
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.hugging_face_models import MAX_LENGTH, write_folder
+from tests.helpers.other_systems.converted_runs import MAX_LENGTH, write_folder
 
 pytestmark = [pytest.mark.peers("torch", "transformers"), pytest.mark.slow]
 TEXTS = [
@@ -42,8 +42,6 @@ MODELS = [
 
 
 class Both:
-    """A model there, and what it became here."""
-
     def __init__(self, folder, model):
         (folder / "theirs").mkdir(parents=True)
         self.folder = folder
@@ -101,7 +99,6 @@ class Both:
         return ours[found.numpy()[:, 1:]]
 
     def search(self, source_ids, beam_size):
-        """Returns translations as this package finds them."""
         forbidden = (0, *np.flatnonzero(~self.targets.can_be_generated), 3)
         options = SearchOptions(
             beam_size, 1.0, 1, tuple(map(int, forbidden)), penalty_offset=0
@@ -146,12 +143,6 @@ def logits_of(theirs, source_ids, mask, target_ids):
             attention_mask=torch.tensor(mask.astype(int)),
             decoder_input_ids=torch.tensor(target_ids),
         ).logits.numpy()
-
-
-def load_theirs(folder):
-    import transformers
-
-    return transformers.MarianMTModel.from_pretrained(folder).eval()
 
 
 def their_tokenizer(folder):
@@ -267,8 +258,10 @@ def test_goes_back_and_forth(both):
 
 def check_is(folder, inputs, expected):
     """Checks that their library computes these logits with a folder."""
+    import transformers
+
     found = logits_of(
-        load_theirs(folder),
+        transformers.MarianMTModel.from_pretrained(folder).eval(),
         inputs["source_ids"].astype("int64"),
         inputs["source_ids"] != 0,
         inputs["target_ids"].astype("int64"),

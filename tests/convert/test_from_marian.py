@@ -16,8 +16,8 @@ from convert.vocabularies import read_proto
 from keras_transformer import SearchOptions, SubwordTokenizer, Transformer
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.hugging_face_models import train_spm
-from tests.helpers.marian_files import (
+from tests.helpers.other_systems.converted_runs import train_spm
+from tests.helpers.other_systems.marian_files import (
     check_epsilon,
     forward,
     make_tensors,

@@ -12,8 +12,8 @@ from convert.__main__ import main
 from convert.run_folder_writer import read_licenses
 from keras_transformer import SubwordTokenizer, Transformer
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.hugging_face_models import pieces_of, train_spm
-from tests.helpers.marian_files import translate_greedily, write_download
+from tests.helpers.other_systems.converted_runs import pieces_of, train_spm
+from tests.helpers.other_systems.marian_files import translate_greedily, write_download
 
 BACKWARDS = [sentence[::-1] for sentence in SENTENCES]
 PROTOS = [train_spm(SENTENCES, 90), train_spm(BACKWARDS, 80)]
@@ -113,8 +113,6 @@ def test_the_run_has_search_options_and_licence(tmp_path):
 
 @pytest.fixture
 def refused_download(refused, tmp_path):
-    """Changes a download, and returns the line that refuses it."""
-
     def run(change, model="", more=(), tables=SEPARATE):
         folder = tmp_path / "download"
         folder.mkdir()

@@ -7,7 +7,7 @@ from sentencepiece import sentencepiece_model_pb2
 from convert.vocabularies import make_vocabulary, replace_ids
 from keras_transformer import SubwordTokenizer
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.hugging_face_models import pieces_of, train_spm
+from tests.helpers.other_systems.converted_runs import pieces_of, train_spm
 
 PROTO = train_spm(SENTENCES, 90)  # Without digits.
 NAMES = ["</s>", "<unk>", *pieces_of(PROTO), *"0123456789,€"]

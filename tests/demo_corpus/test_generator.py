@@ -1,5 +1,3 @@
-"""Tests of `demo_corpus.generator`."""
-
 import hashlib
 import json
 import random

@@ -1,8 +1,4 @@
-"""Everything of `export`, on a run folder that `convert` wrote.
-
-The model is in nothing what the paper says: two vocabularies and tokenizers, a
-recurrence in the decoder, biases, stacks of different depth.
-"""
+"""Everything of `export`, on a run of `convert` that is in nothing the paper's."""
 
 import numpy as np
 import pytest
@@ -13,9 +9,9 @@ from export import check
 from keras_transformer import SearchOptions, SubwordTokenizer, Transformer
 from keras_transformer.search.transformer_search import search_by_layers
 from tests.helpers import chromium
-from tests.helpers.converted_runs import DECODING, write_converted_run
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_servable import Servable
+from tests.helpers.other_systems.converted_runs import DECODING, write_converted_run
 from translate.report.explanation_page import (
     RECURRENT_DECODER_NOTE,
     describe_translation,

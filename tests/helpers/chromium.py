@@ -1,8 +1,4 @@
-"""Drives a page in headless Chromium over the DevTools protocol.
-
-Clicks and keys are real events of the browser, so what a user does is what is
-tested. It needs no driver and no package.
-"""
+"""Drives a page in headless Chromium over DevTools; clicks and keys are real events."""
 
 import contextlib
 import json
@@ -10,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+
+import numpy as np
 
 EXECUTABLE = shutil.which("chromium")
 # Chromium reads messages from descriptor 3 and writes its own to 4.
@@ -155,3 +153,31 @@ def browse(profile):
     finally:
         process.terminate()
         process.wait()
+
+
+def contrasts(page, selector, name):
+    """Returns the contrast of a colour (`name`) of elements with what is behind."""
+    pairs = page.evaluate(
+        f"[...document.querySelectorAll({json.dumps(selector)})]"
+        ".map((element) => {"
+        " const canvas = document.createElement('canvas');"
+        " const context = canvas.getContext('2d');"
+        " const paint = (color) => { context.fillStyle = color;"
+        "  context.fillRect(0, 0, 1, 1);"
+        "  return [...context.getImageData(0, 0, 1, 1).data]; };"
+        f" const name = {json.dumps(name)};"
+        " let box = name === 'color' ? element : element.parentElement;"
+        " const back = (e) => getComputedStyle(e).backgroundColor;"
+        " while (back(box) === 'rgba(0, 0, 0, 0)') box = box.parentElement;"
+        " return [paint(back(box)), paint(getComputedStyle(element)[name])];"
+        "})"
+    )
+    light, dark = np.sort(luminance(pairs)).T[::-1]
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colors):
+    """Relative luminance of sRGB (WCAG 2.2); the last axis is the colour."""
+    part = np.array(colors)[..., :3] / 255
+    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]

@@ -8,6 +8,7 @@ where there is no `tensorflow_model_server`.
 """
 
 import argparse
+import base64
 import concurrent.futures
 import contextlib
 import dataclasses
@@ -22,10 +23,10 @@ import sys
 import threading
 
 import grpc
+import numpy as np
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
-from tests.helpers import rest_json
 from tests.helpers.fake_servable import Servable, ServerError, invalid
 
 Status = grpc.StatusCode
@@ -188,9 +189,9 @@ def answer_rest(servable, path, body, gate, authorization):
             raise invalid(f"Malformed request: POST {path}")
         name, version = match.groups()
         servable.check_model(name, int(version) if version else None)
-        signature, inputs, is_row = rest_json.read_request(body, servable.signatures)
+        signature, inputs, is_row = read_request(body, servable.signatures)
         outputs = servable.predict(signature, inputs)
-        return 200, rest_json.write_response(outputs, is_row)
+        return 200, write_response(outputs, is_row)
     except ServerError as error:
         code = HTTP_CODES.get(error.code, 500)
         return code, json.dumps({"error": str(error)}).encode()
@@ -214,6 +215,74 @@ def main(argv=None):
     ):
         print(f"gRPC on {grpc_address}, REST on {rest_address}", flush=True)
         threading.Event().wait()
+
+
+def read_request(body, signatures):
+    """Returns the signature's name, the inputs, and whether they come by rows."""
+    try:
+        request = json.loads(body)
+        name = request.get("signature_name", "serving_default")
+        infos = signatures[name].inputs
+        is_row = "instances" in request
+        if is_row:
+            columns = read_rows(request["instances"], infos)
+        elif is_object(request["inputs"]):
+            columns = request["inputs"]
+        else:  # The value of the only input.
+            columns = dict.fromkeys(infos, request["inputs"])
+        return name, {n: to_array(columns[n], infos[n]) for n in infos}, is_row
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # The server says what it misses in words of its own.
+        raise invalid(f"JSON Parse error: {error!r}") from error
+
+
+def read_rows(instances, infos):
+    """Reads a list of values, or of objects that hold every input."""
+    if not is_object(instances[0]):
+        (name,) = infos
+        return {name: instances}
+    return {name: [row[name] for row in instances] for name in infos}
+
+
+def is_object(value):
+    return isinstance(value, dict) and list(value) != ["b64"]
+
+
+def to_array(value, info):
+    dtype = tf.dtypes.as_dtype(info.dtype).as_numpy_dtype
+    return np.array(strings_to_bytes(value), dtype)
+
+
+def strings_to_bytes(value):
+    """Turns strings into bytes, in lists within lists, too."""
+    if isinstance(value, list):
+        return [strings_to_bytes(item) for item in value]
+    if isinstance(value, dict):
+        return base64.b64decode(value["b64"], validate=True)
+    return value.encode() if isinstance(value, str) else value
+
+
+def write_response(outputs, is_row):
+    """Returns the JSON of tensors, as bytes; a single output has no name."""
+    lists = {name: to_lists(value) for name, value in outputs.items()}
+    if not is_row:
+        columns = lists if len(lists) > 1 else next(iter(lists.values()))
+        return json.dumps({"outputs": columns}).encode()
+    rows = [
+        dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)
+    ]
+    if len(lists) == 1:
+        rows = [value for row in rows for value in row.values()]
+    return json.dumps({"predictions": rows}).encode()
+
+
+def to_lists(value):
+    if isinstance(value, np.ndarray):
+        return [to_lists(item) for item in value]
+    if isinstance(value, bytes):
+        return value.decode()
+    # A float32 is written with the digits that distinguish it.
+    return float(str(value)) if isinstance(value, np.floating) else value.item()
 
 
 if __name__ == "__main__":

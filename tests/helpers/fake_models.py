@@ -9,12 +9,7 @@ from translate.runtime.runtime import Runtime, strings
 
 
 class FunctionRuntime(Runtime):
-    """Answers the default signature by a function.
-
-    Args:
-        translate: Function from a list of bytes to the outputs.
-        signatures: Names of the signatures that it claims to have.
-    """
+    """Answers by a function of a list of bytes; claims to have the `signatures`."""
 
     knows_placeholders = False
 

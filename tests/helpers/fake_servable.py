@@ -1,8 +1,4 @@
-"""Loads a SavedModel as TF Serving does, and checks requests by its rules.
-
-The rules are those of release 2.20: `servables/tensorflow/predict_util.cc`
-of tensorflow/serving and `cc/saved_model/util.cc` of tensorflow.
-"""
+"""Loads a SavedModel and checks requests by the rules of TF Serving 2.20's source."""
 
 import copy
 import pathlib

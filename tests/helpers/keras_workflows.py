@@ -47,7 +47,6 @@ def as_array(x):
 
 
 def reload(model, custom_objects=None):
-    """Returns a model as it comes back from a file."""
     with tempfile.TemporaryDirectory() as folder:
         model.save(f"{folder}/model.keras")
         return keras.saving.load_model(f"{folder}/model.keras", custom_objects)
@@ -545,29 +544,6 @@ def check_knows_where_learned_positions_end():
         assert np.isnan(as_array(vectors)).all()
         vectors = jax.jit(lambda index: layer(x, start_index=index))(2)
         assert np.isfinite(as_array(vectors)).all()
-
-
-def check_is_fused_as_it_is_not():
-    query, key, value = (
-        ops.convert_to_tensor(RANDOM.normal(size=(2, 3, length, 8)), "float32")
-        for length in (5, 6, 6)
-    )
-    mask = RANDOM.random((2, 1, 5, 6)) < 0.5
-    mask[0, 0, 2] = False  # The mean of all values.
-
-    for allowed in (mask, None):
-        fused = kt.layers.attention.fused_attention(query, key, value, allowed)
-        expected, _ = kt.layers.attention.scaled_dot_product_attention(
-            query, key, value, allowed
-        )
-
-        np.testing.assert_allclose(
-            as_array(fused), as_array(expected), rtol=1e-5, atol=1e-5
-        )
-    x = ops.convert_to_tensor(RANDOM.normal(size=(1, 2, 3, 8)), "float64")
-    if keras.backend.standardize_dtype(x.dtype) == "float64":  # Not on JAX.
-        found = kt.layers.attention.fused_attention(x, x, x)
-        assert keras.backend.standardize_dtype(found.dtype) == "float64"
 
 
 def check_takes_any_length():

@@ -1,11 +1,8 @@
-"""Checks the Keras contract of a layer in one call.
-
-And what the tests of several layers share: the mask that a tensor carries, and
-weights that are drawn at random, so that no bias is 0 and no scale 1.
-"""
+"""Checks the Keras contract of a layer; and what the tests of several layers share."""
 
 import json
 
+import hypothesis
 import keras
 import numpy as np
 import tensorflow as tf
@@ -14,6 +11,10 @@ import tensorflow as tf
 OF_OTHER_SYSTEMS = {"use_bias": True, "activation": "swish", "scale_embedding": False}
 OF_OTHER_SYSTEMS |= {"logits_bias": True, "max_wavelength": 12_000.0}
 OF_OTHER_SYSTEMS |= {"norm_epsilon": 1e-5, "decoder_mixer": "ssru"}
+
+property_test = hypothesis.settings(
+    max_examples=15, deadline=None, derandomize=True, database=None
+)
 
 
 def check_layer(cls, init_kwargs, inputs, output_shape, num_weights, tmp_path):

@@ -18,10 +18,7 @@ on_other_backends = pytest.mark.parametrize(
 
 
 def run_python(*arguments, backend="tensorflow", cwd=ROOT, **environment):
-    """Runs it, on a backend of Keras; returns what it prints.
-
-    JAX compiles without most optimizations: what runs here runs once.
-    """
+    """Runs it once, on a backend of Keras; returns what it prints."""
     done = subprocess.run(
         [sys.executable, *map(str, arguments)],
         cwd=cwd,

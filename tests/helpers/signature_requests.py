@@ -1,8 +1,4 @@
-"""Makes requests to each signature, and checks the responses.
-
-A request asks the same of a text whatever stands beside it, so that answers
-can be compared with those to the text alone.
-"""
+"""Requests that ask the same of a text whatever stands beside it, and their checks."""
 
 import zlib
 

@@ -101,19 +101,9 @@ def test_gives_the_outputs_of_tensorflow(backend, tmp_path):
 
 
 def make_model(num_layers=1, **numbers):
-    model = Transformer.from_preset(
-        "base",
-        vocabulary_size=11,
-        num_layers=num_layers,
-        hidden_dim=8,
-        intermediate_dim=16,
-        num_heads=2,
-        key_dim=3,
-        value_dim=5,
-        norm="pre",
-        sequence_length=7,
-        **numbers,
-    )
+    numbers |= {"num_layers": num_layers, "hidden_dim": 8, "intermediate_dim": 16}
+    numbers |= {"num_heads": 2, "key_dim": 3, "value_dim": 5, "norm": "pre"}
+    model = Transformer.from_preset("base", 11, sequence_length=7, **numbers)
     model.build()
     randomize_weights(model)
     return model

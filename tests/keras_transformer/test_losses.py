@@ -1,12 +1,10 @@
-"""Tests of `keras_transformer.losses`."""
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_transformer import SmoothedCrossentropy
-from tests.helpers.arrays import assert_close, softmax
+from tests.helpers.oracles.numpy_oracles import assert_close, softmax
 
 # Rows of 5, 2 and 0 real tokens, padding not only at the end.
 LABELS = np.array([[7, 3, 10, 1, 4], [0, 9, 0, 1, 0], [0, 0, 0, 0, 0]])

@@ -1,5 +1,3 @@
-"""Tests of `keras_transformer.masks`."""
-
 import numpy as np
 import pytest
 import tensorflow as tf

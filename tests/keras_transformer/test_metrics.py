@@ -1,5 +1,3 @@
-"""Tests of `keras_transformer.metrics`."""
-
 import keras
 import numpy as np
 import pytest

@@ -1,13 +1,10 @@
-"""Tests of `keras_transformer.presets`."""
-
 import pytest
 
-from keras_transformer import PRESETS, Preset, Transformer
+from keras_transformer import PRESETS, Transformer
 from keras_transformer.presets import find_preset
 
 
 def count_parameters(architecture, vocabulary_size):
-    """Counts weights, without building a model."""
     width, inner = architecture.hidden_dim, architecture.intermediate_dim
     heads = architecture.num_heads * (architecture.key_dim + architecture.value_dim)
     attention, norm = 2 * width * heads, 2 * width
@@ -84,37 +81,6 @@ def test_base_is_that_of_the_paper():
     assert paper.items() <= base.items()
     # All that it does not have is off.
     assert not any(base[name] for name in base.keys() - paper)
-
-
-def test_parsing_changes_of_base_what_section_6_3_says():
-    # Widths of heads and dropout are those of Table 3; the paper is silent.
-    expected = Preset("Section 6.3").replace(
-        num_layers=4, hidden_dim=1024, key_dim=128, value_dim=128, dropout=0.2
-    )
-    assert PRESETS["parsing"] == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "sizes"),
-    [
-        # transformer-heads, enc-depth, dec-depth, dim-emb, dim-ffn of
-        # mozilla/translations, pipeline/train/configs/model/student.*.yml.
-        ("student-tiny", (8, 6, 2, 256, 1536)),
-        ("student-base-memory", (8, 6, 4, 384, 1536)),
-        ("student-base", (8, 6, 2, 512, 2048)),
-    ],
-)
-def test_students_have_the_sizes_of_mozilla(name, sizes):
-    model = PRESETS[name].architecture
-
-    found = (
-        *(model.num_heads, model.num_layers, model.num_decoder_layers),
-        *(model.hidden_dim, model.intermediate_dim),
-    )
-    assert found == sizes
-    assert model.key_dim * model.num_heads == model.hidden_dim
-    assert (model.decoder_mixer, model.norm) == ("ssru", "post")
-    assert PRESETS[name].recipe.warmup_steps == 16_000
 
 
 @pytest.mark.parametrize(

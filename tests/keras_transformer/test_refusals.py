@@ -14,6 +14,7 @@ STACK = {"num_layers": 2, **SIZES}
 MODEL = functools.partial(
     kt.Transformer.from_preset, "base", **STACK, vocabulary_size=9, hidden_dim=6
 )
+LEARNED = functools.partial(MODEL, positions="learned", sequence_length=9)
 # A function that makes it, and an argument that must be a positive int.
 POSITIVE_INTS = [
     (functools.partial(kt.MultiHeadAttention, 2, 3), "value_dim"),
@@ -60,6 +61,7 @@ WRONG_VALUES = [
     ("must be one of 'sine', 'learned'", [MODEL], "positions", ["rotary"]),
     ("positive", [kt.SinePositionEncoding], "max_wavelength", (0, -1.5, "10", None)),
     ("must be an int of 0", [kt.SinePositionEncoding], "offset", (-1, 1.0, None)),
+    ("must be 0 with learned", [LEARNED], "position_offset", [2]),
     ("must be a positive number", [SCHEDULE], "scale", (0, -1.0, NAN, "1", None)),
     ("must be a positive number. Received: peak=0", [DECAY], "peak", [0]),
     ("warmup_steps=0", [DECAY], "warmup_steps", [0]),

@@ -1,7 +1,4 @@
-"""Tests of `keras_transformer.tokenizer`.
-
-The oracle is the `sentencepiece` library, which trained the models.
-"""
+"""The oracle is the `sentencepiece` library, which trained the models."""
 
 import numpy as np
 import pytest
@@ -9,7 +6,7 @@ import sentencepiece
 import tensorflow as tf
 
 from keras_transformer.tokenizer import SubwordTokenizer
-from tests.helpers.hugging_face_models import train_spm
+from tests.helpers.other_systems.converted_runs import train_spm
 
 PADDING = 0
 END = 1

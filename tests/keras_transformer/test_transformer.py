@@ -1,5 +1,3 @@
-"""Tests of `keras_transformer.transformer`."""
-
 import keras
 import numpy as np
 import pytest
@@ -14,8 +12,8 @@ from keras_transformer import (
     TransformerSchedule,
     padding_mask,
 )
-from tests.helpers.arrays import assert_close
 from tests.helpers.layer_checks import mask_of, randomize_weights
+from tests.helpers.oracles.numpy_oracles import assert_close
 
 B, T, S, D, V = 3, 5, 6, 8, 13
 SIZES = {"vocabulary_size": V, "num_layers": 1, "hidden_dim": D, "dropout": 0.0}
@@ -81,33 +79,6 @@ def test_equals_figure_1(norm, positions):
     )
 
     assert_close(model(BATCH), states @ table.T)
-
-
-@pytest.mark.parametrize("logits_bias", [False, True])
-def test_the_logits_may_have_a_matrix_of_their_own(logits_bias):
-    model = make_model(tied_output=False, logits_bias=logits_bias)
-
-    logits = model(BATCH)
-
-    memory = model.encode(BATCH["source_ids"])
-    states = model.decode_states(BATCH["target_ids"], memory, BATCH["source_ids"] != 0)
-    table, *bias = model.output_embedding.get_weights()
-    assert len(bias) == logits_bias
-    assert_close(logits, states @ table.T + sum(bias))
-    assert model.embedding.bias is None
-
-
-def test_only_sines_may_have_an_offset():
-    model = make_model(position_offset=2)
-
-    memory = model.encode(BATCH["source_ids"])
-
-    vectors = model.embedding(BATCH["source_ids"])
-    vectors = vectors + SinePositionEncoding()(vectors, start_index=2)
-    expected = model.encoder(vectors, mask=BATCH["source_ids"] != 0)
-    assert_close(memory, expected)
-    with pytest.raises(ValueError, match="must be 0 with learned.*: .*=2"):
-        make_model(positions="learned", position_offset=2)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

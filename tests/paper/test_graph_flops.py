@@ -1,5 +1,3 @@
-"""Tests of `paper.graph_flops`."""
-
 from keras_transformer import PRESETS
 from paper.graph_flops import update_flops
 
@@ -14,10 +12,7 @@ TOY = PRESETS["tiny"].replace(
 
 
 def product(a, b, c):
-    """Operations of `(a, b) x (b, c)`, forward and for both gradients.
-
-    Each has `2 a b c`: of `(a, c) x (c, b)` and `(b, a) x (a, c)` too.
-    """
+    """Operations of `(a, b) x (b, c)` and of both gradients: `2 a b c` each."""
     return 3 * 2 * a * b * c
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from serve.options import HttpOptions
 from tests.helpers import chromium, service_client
-from tests.helpers.color_contrast import contrasts
+from tests.helpers.chromium import contrasts
 from tests.helpers.example_sentences import TEXT_WITH_MARKUP
 from tests.helpers.fake_models import FunctionRuntime
 from translate.runtime.runtime import Translation

@@ -1,5 +1,3 @@
-"""Tests of `text_processing.tree_repair`."""
-
 import pytest
 from hypothesis import given, settings, strategies as st
 

@@ -1,12 +1,10 @@
-"""Tests of `text_processing.trees`."""
-
 import gzip
 import random
 
 import pytest
 
 from command_line.errors import UserError
-from tests.helpers import random_trees
+from tests.helpers.oracles import random_trees
 from text_processing.tree_repair import repair_tree
 from text_processing.treebanks import read_trees
 from text_processing.trees import Tree
@@ -21,8 +19,6 @@ CAT_TREE = Tree(
 
 @pytest.fixture
 def trees_of(tmp_path):
-    """Writes a file and reads the trees in it."""
-
     def read(content):
         path = tmp_path / "trees"
         path.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -1,5 +1,3 @@
-"""Tests of `python -m train --both-directions`."""
-
 import fractions
 import json
 import pathlib

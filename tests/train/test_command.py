@@ -1,5 +1,3 @@
-"""Tests of `python -m train`."""
-
 import gzip
 import hashlib
 import json
@@ -31,7 +29,6 @@ from train.run.run_folder import read_history
 
 @pytest.fixture(scope="module")
 def finished(corpus, tmp_path_factory):
-    """The folder of a run that has ended."""
     run_dir = tmp_path_factory.mktemp("runs") / "first"
     train_command.main(["--run-dir", str(run_dir), *corpus, *TINY_OPTIONS])
     return run_dir
@@ -129,7 +126,6 @@ def test_a_mistake_in_the_number_of_steps_can_be_repaired(finished, corpus, tmp_
 
 
 def resume(run_dir, options):
-    """Returns the description of a resumed run."""
     given = parse_options([f"--run-dir={run_dir}", *map(str, options)])
     resolved, preset = resolve(given, None)
     pairs = load_corpus(resolved.corpus, resolved.cache)
@@ -166,10 +162,9 @@ def test_damaged_arguments_are_refused_in_one_line(
     del description[entry]
     path.write_text(json.dumps(description))
     message = f"{path} must be whole. Received: "
-
+    new = ["--run-dir", tmp_path / "new", *corpus]
     assert message in refusal(capsys, ["--run-dir", tmp_path, *corpus, *TINY_OPTIONS])
     path.write_text(json.dumps(description)[:100])
-    new = ["--run-dir", tmp_path / "new", *corpus]
     assert message in refusal(capsys, [*new, "--init-from", tmp_path])
     assert message in refusal(capsys, [*new, "--from-arguments", path])
     command = ["--last=1", f"--output={tmp_path / 'x.keras'}", "--run-dir", tmp_path]
@@ -328,12 +323,6 @@ def test_quality_is_watched_and_ends_a_run_in_vain(
     description = json.loads((tmp_path / "arguments.json").read_text())
     assert description["arguments"]["best_by"] == "loss"
     output = capsys.readouterr().out
-    assert "no better val_loss in 1 score\n" in output
-    value = f"{float(rows[0]['val_accuracy']):.2%}"
-    assert (
-        f"model.keras is the mean of the weights after updates 2, 4 (validation "
-        f"accuracy {value}), not after update 2 (validation accuracy {value})\n"
-    ) in output
     model = json.loads((tmp_path / "model.json").read_text())
     content = (tmp_path / "model.keras").read_bytes()
     assert model["sha256"] == hashlib.sha256(content).hexdigest()
@@ -358,11 +347,7 @@ def test_arguments_of_a_run_repeat_it(finished, corpus, capsys):
     # The folder holds that very run: it would refuse any other.
     train_command.main(["--run-dir", str(finished), "--from-arguments", str(path)])
 
-    output = capsys.readouterr().out
-    assert f"repeats {path} exactly" in output
-    assert "continuing after update 3" in output
-    assert "61 pairs read, 60 kept, 1 empty and 0 too long" in output
-    assert f"python -m export --run-dir {finished}" in output
+    assert f"repeats {path} exactly" in capsys.readouterr().out
     assert (path.read_bytes(), history.read_bytes()) == before
 
 
@@ -383,6 +368,12 @@ def test_options_win_over_the_arguments_of_a_run(finished, tmp_path):
     corpus = parse_options([*options, "--mixture", "m.json"]).corpus
     assert (corpus.mixture.name, corpus.train_source) == ("m.json", None)
     assert corpus.validation_source.name == "validation-source"
+    description = json.loads(path.read_text())
+    description["arguments"]["bogus"] = 1
+    options[3] = tmp_path / "other.json"
+    options[3].write_text(json.dumps(description))
+    with pytest.raises(UserError, match="options of this command. Received: bogus"):
+        parse_options(list(map(str, options)))
 
 
 @pytest.mark.parametrize(
@@ -411,26 +402,6 @@ def test_options_that_belong_to_replaced_ones_go_with_them(recorded, options, ke
     given = values_of(parse_options(["--run-dir=x", *options]))
 
     assert choose_defaults(recorded, given) == kept
-
-
-def test_what_differs_from_the_arguments_of_a_run_is_told(finished, tmp_path, capsys):
-    description = json.loads((finished / "arguments.json").read_text())
-    description["packages"]["keras"] = "3.0.0"
-    other = tmp_path / "arguments.json"
-    other.write_text(json.dumps(description))
-    options = ["--run-dir", tmp_path / "run", "--from-arguments", other]
-
-    with pytest.raises(SystemExit):
-        train_command.main([*map(str, options), "--vocabulary-size=9000"])
-
-    line = capsys.readouterr().out.splitlines()[0]
-    assert line == (
-        f"repeats {other} but for vocabulary_size: 340 there, 9000 here; "
-        f"keras: 3.0.0 there, {keras.__version__} here"
-    )
-    description["arguments"]["bogus"] = 1
-    other.write_text(json.dumps(description))
-    assert "options of this command. Received: bogus" in refusal(capsys, options)
 
 
 def test_a_run_starts_from_the_model_of_another(copy, corpus, tmp_path, capsys):
@@ -541,7 +512,6 @@ def test_half_precision_learns_as_well(tmp_path):
         (row,) = read_history(run_dir)
         losses[precision] = float(row["val_loss"])
 
-    print(losses)
     assert losses["float32"] < 5  # 7.3 is that of equal probabilities.
     assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.02)
     assert losses["float16"] == pytest.approx(losses["float32"], rel=0.02)

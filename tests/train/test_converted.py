@@ -12,8 +12,7 @@ import tensorflow as tf
 import train.__main__ as train_command
 from command_line.errors import UserError
 from keras_transformer.tokenizer import read_protos
-from tests.helpers.converted_runs import DECODING, write_converted_run
-from tests.helpers.small_models import make_training_pairs, weights_after_twenty_updates
+from tests.helpers.other_systems.converted_runs import DECODING, write_converted_run
 from tests.helpers.small_runs import (
     TINY_OPTIONS,
     assert_same_run,
@@ -22,7 +21,6 @@ from tests.helpers.small_runs import (
 )
 from train import average
 from train.data.corpus import demo_pairs
-from train.fit import make_strategy
 from train.run.fine_tuning import extend_vocabulary, load_finished, with_rows
 from train.run.run_folder import read_history
 
@@ -62,7 +60,6 @@ def fine_tune(run_dir, start, corpus, *options):
 
 @pytest.fixture(scope="module")
 def whole(two, corpus, tmp_path_factory):
-    """The folder of a run from a model with two matrices."""
     folder = tmp_path_factory.mktemp("fine_tuned") / "run"
     fine_tune(folder, two, corpus)
     return folder
@@ -145,25 +142,6 @@ def test_a_converted_folder_is_no_place_to_train(two, corpus, capsys):
     line = refused(capsys, command)
 
     assert "--run-dir must be another folder" in line
-
-
-@pytest.mark.slow
-def test_two_devices_make_the_updates_of_one():
-    changes = {
-        "decoder_layers": 2,
-        "decoder_mixer": "ssru",
-        "use_bias": True,
-        "logits_bias": True,
-    }
-    pairs = make_training_pairs()
-
-    one, _ = weights_after_twenty_updates(pairs, False, **changes)
-    two, _ = weights_after_twenty_updates(
-        pairs, False, make_strategy(["CPU:0", "CPU:1"]), **changes
-    )
-
-    for a, b in zip(one, two, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
 
 
 NEW = ["▁Zürich", "ｘyz", "gato▁negro"]

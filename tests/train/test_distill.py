@@ -1,5 +1,3 @@
-"""Tests of `train.distill`."""
-
 import fcntl
 import json
 import os

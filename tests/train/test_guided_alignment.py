@@ -10,13 +10,13 @@ import tensorflow as tf
 
 from export.__main__ import main as export
 from keras_transformer.masks import padding_mask
-from tests.helpers.small_models import (
+from tests.helpers.small_runs import (
     SETTINGS,
+    TINY_OPTIONS,
     make_training_pairs,
     small_task,
     weights_after_twenty_updates,
 )
-from tests.helpers.small_runs import TINY_OPTIONS
 from train import __main__ as train_command
 from train.data.batch_plan import BatchPlan
 from train.data.encoded_pairs import Ids

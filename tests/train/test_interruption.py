@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import train.__main__ as train_command
 from command_line.errors import UserError
-from tests.helpers import killed_runs
+from tests.helpers.programs import killed_runs
 from tests.helpers.small_runs import OPTIONS, assert_same_run, refused as refusal
 from train.fit import UpdateOptions, make_training_model
 from train.monitoring.progress import Progress
@@ -44,13 +44,9 @@ def start(arguments, **kwargs):
 
 @pytest.mark.slow
 def test_runs_killed_at_any_moment_end_as_the_one_that_was_not(corpus, tmp_path):
-    """Before renames, in validation, in the end of a run, and at random.
-
-    All runs are of the same kind of process: with the eight devices of this
-    one the last bits of a sum may differ.
-    """
+    """All are processes of a kind: with eight devices the last bits of sums differ."""
     process = start(
-        ["-m", "tests.helpers.killed_runs", str(tmp_path), *corpus, *OPTIONS]
+        ["-m", "tests.helpers.programs.killed_runs", str(tmp_path), *corpus, *OPTIONS]
     )
 
     output, _ = process.communicate(timeout=1500)
@@ -117,7 +113,6 @@ def test_a_signal_ends_a_run_that_resumes_after_the_last_epoch(
 
 @pytest.fixture
 def copied(uninterrupted, tmp_path):
-    """A copy of the finished run, and the options that resume it."""
     run_dir = tmp_path / "copy"
     shutil.copytree(uninterrupted, run_dir)
     return run_dir

@@ -1,5 +1,3 @@
-"""Tests of `train.options`, `train.resolve_options` and `describe_run`."""
-
 import dataclasses
 import json
 
@@ -123,16 +121,6 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
     assert list(training) == list(validation) == list(TreePairs(path))
     assert isinstance(training, DigestCachedCorpus)
     assert training.symbols() == TreePairs(path).symbols()
-
-
-def test_a_translation_is_the_task_that_needs_no_name():
-    given = parse("--task=translation", "--dataset=demo")
-
-    resolved, preset = resolve(given, None)
-
-    assert resolved.corpus.task is None
-    assert preset.description == "Table 3, row base"
-    assert resolved.corpus.max_length == 256
 
 
 @pytest.mark.parametrize(

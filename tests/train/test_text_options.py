@@ -1,12 +1,12 @@
 """Runs of `python -m train` with options of text and vocabulary."""
 
-import io
 import json
 
 import pytest
 import sentencepiece
 
 import train.__main__ as train_command
+from tests.helpers.other_systems.converted_runs import train_spm
 from tests.helpers.small_runs import TINY_OPTIONS, refused
 from train.data.corpus import demo_pairs
 
@@ -16,8 +16,6 @@ FEW = [*(o for o in TINY_OPTIONS if not o.startswith("--vocabulary-size")), "--s
 
 @pytest.fixture
 def run(corpus, tmp_path):
-    """Trains in the same folder with more options."""
-
     def train(*options):
         command = ["--run-dir", tmp_path / "run", *corpus, *FEW, *options]
         train_command.main(list(map(str, command)))
@@ -26,29 +24,19 @@ def run(corpus, tmp_path):
     return train
 
 
-def arguments_of(run_dir):
-    return json.loads((run_dir / "arguments.json").read_text())["arguments"]
-
-
 def test_a_vocabulary_from_elsewhere(run, corpus, tmp_path, capsys):
     paths = [tmp_path / "their.model", tmp_path / "other.model"]
     for size, path in zip((400, 500), paths, strict=True):
-        model = io.BytesIO()
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(demo_pairs("validation").sources),
-            model_writer=model,
-            vocab_size=size,
-            model_type="bpe",
-            minloglevel=2,
-        )
-        path.write_bytes(model.getvalue())
+        lines = demo_pairs("validation").sources
+        path.write_bytes(train_spm(lines, size, model_type="bpe"))
 
     run_dir = run("--tokenizer", paths[0])
 
     proto = (run_dir / "tokenizer.model").read_bytes()
     model = sentencepiece.SentencePieceProcessor(model_proto=proto)
     assert model.get_piece_size() == 401  # It had no padding.
-    assert arguments_of(run_dir)["vocabulary_size"] == 401
+    description = json.loads((run_dir / "arguments.json").read_text())
+    assert description["arguments"]["vocabulary_size"] == 401
     # It may move, but not change.
     run("--tokenizer", paths[0].rename(tmp_path / "moved.model"))
     command = ["--run-dir", run_dir, *corpus, *FEW, "--tokenizer", paths[1]]

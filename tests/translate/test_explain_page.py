@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.helpers import chromium
-from tests.helpers.color_contrast import contrasts
+from tests.helpers.chromium import contrasts
 from tests.helpers.example_sentences import TEXT_WITH_MARKUP
 from tests.helpers.signature_requests import hypotheses_of_beam
 from translate.report.explanation_page import render
@@ -25,7 +25,6 @@ def report(data, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(report, tmp_path_factory):
-    """The report in a browser."""
     with chromium.browse(tmp_path_factory.mktemp("profile")) as page:
         page.resize(1200, 900)
         page.open(report)
@@ -59,7 +58,6 @@ def status(page):
 
 
 def numbers_in(page):
-    """Returns the heat map that is shown, in percent."""
     rows = page.evaluate(
         "[...document.querySelectorAll('#map tbody tr')].map((row) =>"
         " [...row.querySelectorAll('td')].map((cell) => +cell.textContent))"
@@ -232,10 +230,7 @@ def test_tab_reaches_each_part_and_every_control_has_a_name(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_can_be_seen_in_either_scheme(spread, scheme):
-    """Contrast of 4.5 to 1 and more, of 3 to 1 for what is no text.
-
-    (WCAG 2.2, 1.4.3 and 1.4.11.)
-    """
+    """Contrast is 4.5 to 1 and more, and 3 to 1 for what is no text (WCAG 2.2)."""
     spread.prefer(prefers_color_scheme=scheme, prefers_reduced_motion="reduce")
     spread.click("#numbers")
     spread.evaluate(f'document.querySelector("{SELECTED}").focus()')

@@ -1,5 +1,3 @@
-"""Tests of `translate --nearest-to`."""
-
 import numpy as np
 import pytest
 
@@ -38,8 +36,6 @@ def test_finds_the_reference_among_the_best(
 
 @pytest.fixture
 def choose(translate_file, tmp_path, monkeypatch):
-    """Function that translates one line with a list of translations."""
-
     def run(translations, reference, name="references.en"):
         path = tmp_path / name
         path.write_text(f"{reference}\n")

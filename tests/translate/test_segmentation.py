@@ -1,5 +1,3 @@
-"""Tests of `translate.segmentation`."""
-
 import threading
 
 import pytest

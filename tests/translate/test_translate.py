@@ -1,5 +1,3 @@
-"""Tests of `translate`, `translate.evaluate` and `python -m export`."""
-
 import gzip
 import hashlib
 import io
@@ -190,8 +188,6 @@ def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
 
     evaluate.main([*arguments, "--json"])
     results = json.loads(capsys.readouterr().out)
-    evaluate.main(arguments)
-    text = capsys.readouterr().out
     baseline = f"--baseline={tmp_path / 'reference'}"
     evaluate.main([*arguments, baseline, "--json"])
     compared = json.loads(capsys.readouterr().out)["bleu"]
@@ -200,8 +196,6 @@ def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
     assert 0 < results["bleu"]["score"] < 100
     assert "case:lc" in results["bleu_lowercase"]["signature"]
     assert results["sentences_per_second"] > 0
-    assert f"{results['bleu']['score']:.2f}" in text
-    assert results["bleu"]["signature"] in text
     assert compared["score"] == results["bleu"]["score"]
     assert compared["baseline"]["score"] == pytest.approx(100)
     low, high = (compared["confidence"][key] for key in ("low", "high"))

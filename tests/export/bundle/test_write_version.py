@@ -125,7 +125,6 @@ def test_no_sample_has_a_score_that_is_none(tmp_path, score):
 
 
 def write(export_dir, version=None):
-    """Writes a version without a model."""
     with new_version(export_dir, SAVED_MODEL, version) as (folder, beside):
         (beside / "saved_model.pb").touch()
     return folder.name

@@ -1,5 +1,3 @@
-"""Tests of `export.ctranslate2`."""
-
 import json
 import sys
 
@@ -13,11 +11,13 @@ from command_line.errors import UserError
 from export.bundle.model_loading import load_run, read_run
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
-from tests.helpers.converted_runs import write_converted_run
-from tests.helpers.ctranslate2_models import MODELS, make_model
-from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.example_sentences import NASTY, SENTENCES
-from tests.helpers.numpy_scores import pad, target_log_probabilities
+from tests.helpers.oracles.numpy_oracles import pad, target_log_probabilities
+from tests.helpers.other_systems.converted_runs import (
+    CustomOutputModel,
+    write_converted_run,
+)
+from tests.helpers.other_systems.ctranslate2_models import MODELS, make_model
 from tests.helpers.signature_requests import ask, nbest_inputs
 from translate import __main__ as translate, evaluate
 from translate.loading import load_export

@@ -1,5 +1,3 @@
-"""Tests of `export.litert` and of `litert_translator`."""
-
 import functools
 import itertools
 import json
@@ -21,10 +19,10 @@ from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
 from litert_translator.graphs import Model
 from litert_translator.search import search
-from tests.helpers.ctranslate2_models import MODELS, make_model
 from tests.helpers.example_sentences import NASTY, SENTENCES
-from tests.helpers.numpy_scores import pad, target_log_probabilities
-from tests.helpers.reference_searches import penalty
+from tests.helpers.oracles.numpy_oracles import pad, target_log_probabilities
+from tests.helpers.oracles.reference_searches import penalty
+from tests.helpers.other_systems.ctranslate2_models import MODELS, make_model
 from tests.helpers.signature_requests import (
     REQUESTS,
     assert_same,

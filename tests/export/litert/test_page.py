@@ -19,9 +19,9 @@ from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
 from tests.helpers import chromium, service_client
 from tests.helpers.allowed_skips import PEER_REASON
-from tests.helpers.ctranslate2_models import MODELS, make_model
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.hugging_face_models import train_spm
+from tests.helpers.other_systems.converted_runs import train_spm
+from tests.helpers.other_systems.ctranslate2_models import MODELS, make_model
 
 TRAINED, GREEDY = "of the run", "greedy"
 CHANGES = {
@@ -60,7 +60,6 @@ def serve_folder(folder):
 
 
 def random_texts():
-    """Returns 50 texts of the words of `SENTENCES`, and odd ones."""
     draw = random.Random(2)
     words = " ".join(SENTENCES).split()
     texts = [" ".join(draw.choices(words, k=draw.randrange(1, 12))) for _ in range(44)]
@@ -88,7 +87,6 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def opened(request, run_dir, packages, browser, tmp_path):
-    """The page of a model, in a browser, and the model's `Translator`."""
     trained, protos = read_run(run_dir)
     name, precision = request.param
     model = make_model(**CHANGES[name]) if name in CHANGES else trained
@@ -114,7 +112,6 @@ def wait(page, expression):
 
 
 def translate_in(page, texts, options):
-    """Returns what `translator.js` finds."""
     return page.evaluate(
         f"""(async () => {{
             const {{ Translator }} = await import("./translator.js");
@@ -256,7 +253,6 @@ def odd_texts(count):
 
 @pytest.fixture
 def sources(browser):
-    """The sources of the page, in a browser."""
     with serve_folder(page_command.SOURCES) as address:
         browser.open(f"{address}sentencepiece.js")
         yield browser

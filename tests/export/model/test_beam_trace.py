@@ -1,5 +1,3 @@
-"""Tests of `export.model.beam_trace`."""
-
 import functools
 
 import hypothesis
@@ -13,9 +11,14 @@ from keras_transformer.search.tensorflow.graph_transformer import (
     GraphTransformer,
     search_in_graph,
 )
-from tests.helpers.graph_searches import StepModel, run_search, table_step
-from tests.helpers.graph_vs_portable_search import make_model, random_batch
-from tests.helpers.reference_searches import (
+from tests.helpers.oracles.graph_searches import (
+    StepModel,
+    make_model,
+    random_batch,
+    run_search,
+    table_step,
+)
+from tests.helpers.oracles.reference_searches import (
     BEGIN,
     END,
     FORBIDDEN_IDS,

@@ -1,5 +1,3 @@
-"""Tests of `export.model.document_translation` and of `translate_document`."""
-
 import random
 
 import numpy as np
@@ -71,7 +69,6 @@ def translate(texts, translate=in_brackets, limit=99):
 
 @pytest.fixture(scope="module")
 def answers(servable):
-    """Returns the model's outputs for each sentence alone."""
     texts = ask([text.encode() for text in ALONE])
     found = servable.predict("serving_default", texts)["translation"]
     return dict(zip(ALONE, (text.decode() for text in found), strict=True))

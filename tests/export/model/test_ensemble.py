@@ -14,10 +14,10 @@ from export.bundle.model_loading import load_run, read_run
 from export.model.search import SearchSettings
 from export.model.translator import Translator
 from keras_transformer.tokenizer import read_protos
-from tests.helpers.ctranslate2_models import make_model
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.numpy_scores import encode, target_log_probabilities
-from tests.helpers.reference_searches import penalty
+from tests.helpers.oracles.numpy_oracles import encode, target_log_probabilities
+from tests.helpers.oracles.reference_searches import penalty
+from tests.helpers.other_systems.ctranslate2_models import make_model
 
 SETTINGS = SearchSettings(3, max_extra_length=8, no_repeat_ngram=2)
 NAMES = ("serving_default", "translate_ids", "score", "align")

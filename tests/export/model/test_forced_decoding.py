@@ -3,14 +3,18 @@
 import numpy as np
 import pytest
 
-from export.bundle.model_loading import load_run, read_run
+from export.bundle.model_loading import read_run
 from export.model.forced_decoding import ForcedDecoder
 from export.model.search import SearchSettings
 from export.model.tokenized_model import TextModel
-from tests.helpers.arrays import softmax
-from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.numpy_scores import encode, pieces_of, target_log_probabilities
+from tests.helpers.oracles.numpy_oracles import (
+    encode,
+    pieces_of,
+    softmax,
+    target_log_probabilities,
+)
+from tests.helpers.other_systems.converted_runs import CustomOutputModel
 from tests.helpers.signature_requests import (
     ask,
     hypotheses_of_beam,
@@ -48,11 +52,7 @@ def weights_of(attention, query, value, mask):
 
 
 def look(model, source_ids, target_ids):
-    """Runs both stacks sub-layer by sub-layer; returns all weights.
-
-    Returns:
-        Lists, a layer each, of `(B, H, S, S)`, `(B, H, T, T)`, `(B, H, T, S)`.
-    """
+    """Runs both stacks by sub-layers; returns all weights, a list of layers each."""
     source, target = source_ids > 0, target_ids > 0
     length = target_ids.shape[1]
     found = {name: [] for name in ATTENTION}
@@ -144,19 +144,6 @@ def test_a_beam_of_nothing_is_empty(servable):
     for name in ("log_probabilities", "kept", "ended", "penalties"):
         assert not beam[name][0].any()
         assert beam[name][1].any()
-
-
-def test_aligns_by_the_layer_that_was_asked_for(run_dir):
-    settings = SearchSettings(align_layer=0)
-    asked = load_run(run_dir, settings, signatures=("align", "explain")).signatures
-    pair = np.array([b"a blue dog"]), np.array([b"dog blue a"])
-
-    aligned = asked["align"](*pair)["attention"]
-    layers = asked["explain"](*pair)["encoder_decoder_attention"]
-
-    expected = np.mean(layers[0, 0], axis=0)
-    np.testing.assert_allclose(aligned[0], expected, atol=1e-6)
-    assert np.abs(layers[0, 0] - layers[0, 1]).max() > 1e-3
 
 
 def test_scores_are_those_of_a_custom_output_layer(run_dir, tokenizer):

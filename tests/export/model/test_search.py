@@ -11,9 +11,8 @@ from export.model.search import SearchSettings
 from keras_transformer import SearchOptions
 from keras_transformer.search.transformer_search import search_by_layers
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.numpy_sampling import draw
-from tests.helpers.numpy_scores import encode, target_log_probabilities
-from tests.helpers.reference_searches import penalty
+from tests.helpers.oracles.numpy_oracles import draw, encode, target_log_probabilities
+from tests.helpers.oracles.reference_searches import penalty
 from tests.helpers.signature_requests import (
     ALPHA,
     EXTRA,

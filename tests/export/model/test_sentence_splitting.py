@@ -1,5 +1,3 @@
-"""Tests of `export.model.sentence_splitting`."""
-
 import random
 
 import hypothesis

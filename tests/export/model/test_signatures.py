@@ -5,8 +5,12 @@ import pytest
 
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_servable import ServerError
-from tests.helpers.numpy_scores import encode, pieces_of, target_log_probabilities
-from tests.helpers.reference_searches import penalty
+from tests.helpers.oracles.numpy_oracles import (
+    encode,
+    pieces_of,
+    target_log_probabilities,
+)
+from tests.helpers.oracles.reference_searches import penalty
 from tests.helpers.signature_requests import (
     REQUESTS,
     ask,

@@ -1,7 +1,4 @@
-"""Tests of `export.model.translator` and `export.bundle.model_loading`."""
-
 import dataclasses
-import json
 import shutil
 
 import keras
@@ -11,17 +8,14 @@ import tensorflow as tf
 
 from command_line.errors import UserError
 from export.__main__ import main
-from export.bundle.graph_inspection import read_meta_graph, served_signatures
 from export.bundle.model_loading import load_run, with_dtype
 from export.model.search import SearchSettings
 from export.model.translator import Translator
 from keras_transformer import Architecture, SubwordTokenizer, Transformer
-from tests.helpers.ctranslate2_models import make_model
-from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.example_sentences import NASTY, SENTENCES
-from tests.helpers.python_subprocess import run_python
+from tests.helpers.other_systems.converted_runs import CustomOutputModel
+from tests.helpers.other_systems.ctranslate2_models import make_model
 from tests.helpers.signature_requests import ask, assert_same
-from translate.explain import load
 
 SMALL = Architecture(
     num_layers=1, hidden_dim=8, intermediate_dim=8, num_heads=1, key_dim=8, value_dim=8
@@ -41,34 +35,6 @@ def test_all_loaders_give_the_same_translations(run_dir, servable, translate):
     assert len(set(expected["translation"])) > 3
     assert_same(run(direct, text), expected, atol=1e-4)
     assert_same(servable.predict("serving_default", ask(text)), expected, atol=1e-4)
-
-
-@pytest.mark.slow
-def test_serves_where_nothing_but_tensorflow_is_installed(
-    export_dir, translate, tmp_path
-):
-    shutil.copytree(export_dir / "1", tmp_path / "moved")
-    text = [*SENTENCES[:3], ""]
-    code = """
-import json, sys
-import tensorflow as tf
-import tensorflow_text
-loaded = tf.saved_model.load(sys.argv[1])
-text = tf.constant(json.loads(sys.argv[2]))
-outputs = loaded.signatures["serving_default"](text=text)
-outputs = {name: value.numpy().tolist() for name, value in outputs.items()}
-outputs["translation"] = [t.decode() for t in outputs["translation"]]
-packages = {name.split(".")[0] for name in sys.modules}
-assert not packages & {"keras_transformer", "export", "train"}, packages
-print(json.dumps(outputs))
-"""
-    said = run_python(
-        *("-I", "-c", code, tmp_path / "moved", json.dumps(text)), cwd=tmp_path
-    )
-
-    outputs = json.loads(said.splitlines()[-1])
-    outputs["translation"] = [t.encode() for t in outputs["translation"]]
-    assert_same(outputs, translate(text), atol=1e-4)
 
 
 def test_texts_without_a_token_give_nothing(translate):
@@ -143,16 +109,3 @@ def test_refuses_weights_that_are_not_finite(run_dir, tmp_path, capsys):
 
     assert message in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
-
-
-@pytest.mark.slow
-def test_only_the_signatures_that_were_chosen_are_there(run_dir, tmp_path):
-    main(
-        ["--run-dir", str(run_dir), "--export-dir", str(tmp_path / "x")]
-        + ["--signatures", "align", "--max-extra-length", "3"]
-    )
-
-    meta_graph = read_meta_graph(tmp_path / "x" / "1")
-    assert set(served_signatures(meta_graph)) == {"serving_default", "align"}
-    with pytest.raises(UserError, match="anew with `--signatures all`"):
-        load(tmp_path / "x")

@@ -1,5 +1,3 @@
-"""Tests of `keras_transformer.layers.decoder`."""
-
 import functools
 
 import hypothesis
@@ -11,23 +9,19 @@ from hypothesis import strategies as st
 from keras import ops
 
 from keras_transformer import Decoder, DecoderLayer
-from tests.helpers.arrays import mask_of_lengths, random_array
 from tests.helpers.layer_checks import (
     check_dropout_of_sub_layers,
-    check_layer,
     mask_of,
+    property_test,
     randomize_weights,
     residual_stream,
 )
+from tests.helpers.oracles.numpy_oracles import mask_of_lengths, random_array
 
 # Widths of heads that do not add up to D, and no two sizes alike.
 B, T, S, D = 3, 5, 6, 8
 SIZES = {"num_heads": 2, "key_dim": 7, "value_dim": 4, "intermediate_dim": 16}
 NORMS = ["post", "pre"]
-
-property_test = hypothesis.settings(
-    max_examples=15, deadline=None, derandomize=True, database=None
-)
 
 
 def make(cls, memory=True, **kwargs):
@@ -59,24 +53,6 @@ TARGET, MEMORY = random_array(B, T, D, seed=1), random_array(B, S, D, seed=2)
 TARGET_MASK = mask_of_lengths([5, 2, 4], T)
 MEMORY_MASK = mask_of_lengths([1, 6, 3], S)
 MASKS = {"target_mask": TARGET_MASK, "memory_mask": MEMORY_MASK}
-
-
-@pytest.mark.parametrize(
-    ("cls", "num_layers", "num_weights"),
-    [
-        (DecoderLayer, {}, 2 * 4 + 4 + 3 * 2),  # Attentions, feed-forward, norms.
-        (Decoder, {"num_layers": 1}, 18 + 2),  # With the norm at the end.
-    ],
-)
-def test_keeps_the_promises_of_a_layer(tmp_path, cls, num_layers, num_weights):
-    check_layer(
-        cls,
-        init_kwargs={**num_layers, **SIZES, "dropout": 0.1, "norm": "pre"},
-        inputs={"target": TARGET, "memory": random_array(B, S, 9)},
-        output_shape=(B, T, D),
-        num_weights=num_weights,
-        tmp_path=tmp_path,
-    )
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -1,5 +1,3 @@
-"""Tests of `keras_transformer.layers.encoder`."""
-
 import hypothesis
 import keras
 import numpy as np
@@ -8,23 +6,19 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from keras_transformer import Encoder, EncoderLayer
-from tests.helpers.arrays import mask_of_lengths, random_array
 from tests.helpers.layer_checks import (
     check_dropout_of_sub_layers,
-    check_layer,
     mask_of,
+    property_test,
     randomize_weights,
     residual_stream,
 )
+from tests.helpers.oracles.numpy_oracles import mask_of_lengths, random_array
 
 # Widths of heads that do not add up to D, and no two sizes alike.
 B, S, D = 3, 6, 8
 SIZES = {"num_heads": 2, "key_dim": 5, "value_dim": 3, "intermediate_dim": 16}
 NORMS = ["post", "pre"]
-
-property_test = hypothesis.settings(
-    max_examples=15, deadline=None, derandomize=True, database=None
-)
 
 
 def make(cls, **kwargs):
@@ -48,24 +42,6 @@ def encode(encoder):
             tf.TensorSpec((None, None, D), "float32"),
             tf.TensorSpec((None, None), "bool"),
         ],
-    )
-
-
-@pytest.mark.parametrize(
-    ("cls", "num_layers", "num_weights"),
-    [
-        (EncoderLayer, {}, 4 + 4 + 2 * 2),  # Attention, feed-forward, two norms.
-        (Encoder, {"num_layers": 2}, 2 * 12 + 2),  # With the norm at the end.
-    ],
-)
-def test_keeps_the_promises_of_a_layer(tmp_path, cls, num_layers, num_weights):
-    check_layer(
-        cls,
-        init_kwargs={**num_layers, **SIZES, "dropout": 0.1, "norm": "pre"},
-        inputs={"inputs": random_array(B, S, D)},
-        output_shape=(B, S, D),
-        num_weights=num_weights,
-        tmp_path=tmp_path,
     )
 
 

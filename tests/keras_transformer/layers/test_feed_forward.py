@@ -1,21 +1,7 @@
-"""Tests of `keras_transformer.layers.feed_forward`."""
-
 import numpy as np
 
 from keras_transformer import FeedForward
-from tests.helpers.arrays import random_array
-from tests.helpers.layer_checks import check_layer
-
-
-def test_keeps_the_promises_of_a_layer(tmp_path):
-    check_layer(
-        FeedForward,
-        init_kwargs={"intermediate_dim": 8},
-        inputs={"inputs": random_array(2, 5, 4)},
-        output_shape=(2, 5, 4),
-        num_weights=4,
-        tmp_path=tmp_path,
-    )
+from tests.helpers.oracles.numpy_oracles import random_array
 
 
 def test_equals_equation_2():

@@ -1,12 +1,10 @@
-"""Tests of `keras_transformer.layers.residual`."""
-
 import keras
 import numpy as np
 import pytest
 
 from keras_transformer.layers.residual import Residual
-from tests.helpers.arrays import random_array
-from tests.helpers.layer_checks import check_layer, randomize_weights
+from tests.helpers.layer_checks import randomize_weights
+from tests.helpers.oracles.numpy_oracles import random_array
 
 B, T, D = 2, 5, 4
 
@@ -24,21 +22,6 @@ def make_residual(**kwargs):
     residual.build((B, T, D), (B, T, D))
     randomize_weights(residual)
     return residual
-
-
-def test_keeps_the_promises_of_a_layer(tmp_path):
-    # Post-norm: in pre-norm order only `prepare` uses the weights.
-    check_layer(
-        Residual,
-        init_kwargs={"dropout": 0.1, "norm": "post"},
-        inputs={
-            "inputs": random_array(B, T, D, seed=1),
-            "outputs": random_array(B, T, D, seed=2),
-        },
-        output_shape=(B, T, D),
-        num_weights=2,
-        tmp_path=tmp_path,
-    )
 
 
 # Small numbers show the epsilon: Keras's default would shrink the results.

@@ -1,14 +1,12 @@
-"""Tests of `keras_transformer.layers.restricted_attention`."""
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from keras_transformer import MultiHeadAttention, RestrictedSelfAttention
-from tests.helpers.arrays import random_array
-from tests.helpers.layer_checks import check_layer, mask_of, randomize_weights
+from tests.helpers.layer_checks import mask_of, property_test, randomize_weights
+from tests.helpers.oracles.numpy_oracles import random_array
 
 # A letter and a size for each axis, all distinct.
 B, T, H, D = 2, 7, 3, 4
@@ -28,19 +26,7 @@ def make_pair(radius, seed=2017):
     return layer, full
 
 
-def test_keeps_the_promises_of_a_layer(tmp_path):
-    check_layer(
-        RestrictedSelfAttention,
-        init_kwargs={"num_heads": H, "key_dim": KEY_DIM, "value_dim": VALUE_DIM}
-        | {"radius": 2, "dropout": 0.1, "use_bias": False},
-        inputs={"inputs": random_array(B, T, D)},
-        output_shape=(B, T, D),
-        num_weights=4,
-        tmp_path=tmp_path,
-    )
-
-
-@settings(max_examples=25, deadline=None, derandomize=True, database=None)
+@property_test
 @given(data=st.data())
 def test_equals_full_attention_with_a_mask(data):
     length = data.draw(st.integers(1, 12), "length")

@@ -8,7 +8,6 @@ from hypothesis import given, settings, strategies as st
 
 from keras_transformer.layers.cache import RecurrentCache
 from keras_transformer.layers.ssru import SSRU
-from tests.helpers.layer_checks import check_layer
 
 WIDTH = 5
 
@@ -52,18 +51,6 @@ def test_it_is_the_formula_step_by_step(layer, length, rows, seed):
     np.testing.assert_allclose(outputs, expected, atol=2e-6)
     np.testing.assert_allclose(cache.state, last, atol=2e-6)
     assert cache.length == 4 + length
-
-
-def test_it_keeps_the_promises_of_a_layer(tmp_path):
-    inputs = np.random.default_rng(4).normal(size=(2, 3, WIDTH))
-    check_layer(
-        SSRU,
-        {"name": "recurrence"},
-        {"inputs": inputs.astype("float32")},
-        (2, 3, WIDTH),
-        3,
-        tmp_path,
-    )
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])

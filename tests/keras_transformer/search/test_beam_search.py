@@ -1,7 +1,4 @@
-"""Compares `beam_search` with the graph search, on every backend.
-
-`test_search_loop` compares both with searches in plain Python.
-"""
+"""Compares `beam_search`, on every backend, with the graph search."""
 
 import functools
 
@@ -11,9 +8,17 @@ import tensorflow as tf
 
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
-from tests.helpers.graph_searches import graph_beam_search, run_search, table_step
+from tests.helpers.oracles.graph_searches import (
+    graph_beam_search,
+    run_search,
+    table_step,
+)
+from tests.helpers.oracles.reference_searches import (
+    check_equal,
+    random_tables,
+    search_modes,
+)
 from tests.helpers.python_subprocess import on_other_backends, run_python
-from tests.helpers.reference_searches import check_equal, random_tables, search_modes
 
 VOCABULARY_SIZE = 7
 fixed_search = functools.partial(beam_search, max_length=8)
@@ -25,7 +30,6 @@ def as_arrays(hypotheses):
 
 
 def sentences_of_all_kinds(count=24):
-    """Returns tables, and a penalty, limit and prefix for each."""
     rng = np.random.default_rng(3)
     limits = rng.integers(1, 9, count)
     prefix_ids = rng.choice([2, 4, 5], (count, 3))
@@ -61,7 +65,7 @@ sys.modules["tensorflow"] = None
 import keras
 import numpy as np
 from keras_transformer import beam_search
-from tests.helpers.reference_searches import search_modes
+from tests.helpers.oracles.reference_searches import search_modes
 
 folder = sys.argv[1]
 arrays = dict(np.load(folder + "/arrays.npz"))

@@ -1,7 +1,4 @@
-"""Tests of `keras_transformer.search.constraints`: what searches find by them.
-
-Both searches are compared with one in plain Python.
-"""
+"""Both searches with constraints are compared with one in plain Python."""
 
 import functools
 
@@ -10,8 +7,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from keras_transformer.search.beam_search import beam_search
-from tests.helpers.graph_searches import graph_beam_search, run_search
-from tests.helpers.reference_searches import (
+from tests.helpers.oracles.graph_searches import graph_beam_search, run_search
+from tests.helpers.oracles.reference_searches import (
     END,
     alphas,
     check_equal,
@@ -78,24 +75,14 @@ def test_both_searches_find_what_plain_python_finds():
         beam_size, num_hypotheses = sizes
         shape = (len(sentences), LENGTH, VOCABULARY_SIZE, VOCABULARY_SIZE)
         tables = random_tables(seed, spread, shape)
-        expected, _, gaps = zip(
-            *[
-                plain_beam_search(
-                    table,
-                    beam_size,
-                    limit,
-                    alpha,
-                    num_hypotheses,
-                    tuple(prefix),
-                    size=size,
-                    least=least,
-                )
-                for table, (alpha, limit, prefix, size, least) in zip(
-                    tables, sentences, strict=True
-                )
-            ],
-            strict=True,
-        )
+
+        def search_plainly(table, sentence):
+            alpha, limit, prefix, size, least = sentence
+            given = beam_size, limit, alpha, num_hypotheses, tuple(prefix)
+            return plain_beam_search(table, *given, size=size, least=least)
+
+        found = map(search_plainly, tables, sentences)
+        expected, _, gaps = zip(*found, strict=True)
         hypothesis.assume(min(gaps) > 1e-4)
 
         answers = [

@@ -1,7 +1,4 @@
-"""Tests of `keras_transformer.search.sampling`.
-
-Draws are drawn again by NumPy, with a hash of its own, and counted.
-"""
+"""Draws are drawn again by NumPy, with a hash of its own, and counted."""
 
 import functools
 
@@ -24,9 +21,9 @@ from keras_transformer.search.sampling import (
     with_one_beam,
 )
 from keras_transformer.search.tensorflow.search_loop import run_search_loop
-from tests.helpers.graph_searches import StepModel, table_step
-from tests.helpers.numpy_sampling import draw, weights_of
-from tests.helpers.reference_searches import (
+from tests.helpers.oracles.graph_searches import StepModel, table_step
+from tests.helpers.oracles.numpy_oracles import draw, weights_of
+from tests.helpers.oracles.reference_searches import (
     BEGIN,
     END,
     allowed_tokens,

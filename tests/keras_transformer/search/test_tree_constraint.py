@@ -1,5 +1,3 @@
-"""Tests of `keras_transformer.search.tree_constraint`."""
-
 import functools
 
 import hypothesis
@@ -10,8 +8,8 @@ import tensorflow as tf
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tree_constraint import TAG, TreeConstraint
-from tests.helpers.graph_searches import graph_beam_search, table_step
-from tests.helpers.reference_searches import (
+from tests.helpers.oracles.graph_searches import graph_beam_search, table_step
+from tests.helpers.oracles.reference_searches import (
     END,
     log_softmax,
     random_tables,

@@ -8,7 +8,7 @@ import sacrebleu
 
 from keras_transformer import PRESETS
 from paper.table3 import findings
-from paper.table3.report import format_report, make_table
+from paper.table3.report import make_table
 from paper.table3.rows import PAPER
 
 LINES = [
@@ -44,19 +44,6 @@ def test_samples_draw_the_same_sentences_for_all_rows():
 
     np.testing.assert_array_equal(samples["a"], samples["b"])
     assert samples["a"].std() > 1
-
-
-def test_the_interval_is_about_that_of_sacrebleu():
-    translations = shorten(3)
-    counts = findings.sentence_counts(translations, LINES)
-    score = sacrebleu.BLEU().corpus_score(translations, [LINES], n_bootstrap=1000)
-
-    samples = findings.resample({"a": counts})["a"]
-    low, high = findings.interval(samples)
-
-    # sacreBLEU reports the mean of the samples and half of the interval.
-    assert (high - low) / 2 == pytest.approx(score._ci, rel=0.15)
-    assert samples.mean() == pytest.approx(score._mean, rel=0.02)
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 10])
@@ -103,21 +90,6 @@ def test_equal_is_what_is_surely_less_than_a_bound(difference, margin, bounds, s
 )
 def test_tells_only_what_both_kinds_of_chance_allow(difference, margin, bounds, sign):
     assert findings.judge(difference, margin, bounds) == sign
-
-
-@pytest.mark.parametrize(
-    ("signs", "text"),
-    [
-        ([1], "holds"),
-        ([1, 0], "holds in 1 of 2"),
-        ([0, 0], "too close to tell"),
-        ([-1], "does not hold"),
-        ([-1, 0], "does not hold: 1 of 2 against"),
-        ([1, -1, 0], "mixed: 1 of 3 for it, 1 against"),
-    ],
-)
-def test_says_what_the_differences_mean(signs, text):
-    assert findings.verdict(signs) == text
 
 
 # Runs of base, and how far from it in BLEU.
@@ -176,7 +148,6 @@ def test_the_margin_comes_from_the_runs_of_base():
     margin = 2.776 * deviation * math.sqrt(6 / 5)
     assert report["margins"]["bleu"] == pytest.approx(margin)
     assert report["margins"]["log_perplexity"] == pytest.approx(0.04 * margin)
-    assert f"within {margin:.2f} BLEU" in format_report(report)
 
 
 def test_a_finding_without_its_row_is_not_told():
@@ -189,4 +160,3 @@ def test_a_finding_without_its_row_is_not_told():
     assert learned["in_ours"] == "no row of it is there"
     assert told["bigger is better", "perplexity"]["in_ours"] == "holds"
     assert report["missing"] == ["c-n8", "e-learned"]
-    assert "Not there yet: c-n8, e-learned." in format_report(report)

@@ -16,7 +16,7 @@ from paper.table3 import __main__ as table3, report
 from paper.table3.results import TRANSLATIONS, read_row
 from paper.table3.rows import ROWS, SIZES, scale_row
 from tests.helpers.error_capture import refusal
-from tests.helpers.numpy_scores import encode, target_log_probabilities
+from tests.helpers.oracles.numpy_oracles import encode, target_log_probabilities
 
 TOY = "--scale 64 --layer-scale 6 --steps 2 --vocabulary-size 340"
 TOY += " --batch-tokens 64 --max-length 90 --steps-per-epoch 1 --base-runs 1"

@@ -1,5 +1,3 @@
-"""Tests of `train.data.batch_plan` and `.batches`."""
-
 import dataclasses
 import tracemalloc
 from fractions import Fraction
@@ -9,7 +7,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
 
-from tests.helpers.small_models import make_ids
+from tests.helpers.small_runs import make_ids
 from train.data.batch_plan import BatchPlan, choose_pairs, count_chosen
 from train.data.batches import make_dataset, make_replica_batch
 from train.data.bucketing import (
@@ -120,7 +118,6 @@ def test_nine_of_ten_positions_are_tokens(name):
 
 
 def count_pairs(plan, epoch, count):
-    """Returns how often each pair comes in an epoch, by its first id."""
     seen = np.zeros(count, int)
     first = epoch * plan.batches_per_pass
     for j in range(first, first + plan.batches_per_pass):

@@ -1,5 +1,3 @@
-"""Tests of `train.data.corpus`."""
-
 import gzip
 import os
 import pathlib
@@ -24,8 +22,6 @@ from train.data.vocabulary import learn_vocabulary
 
 @pytest.fixture
 def files(tmp_path):
-    """Returns a function that writes two files and gives their paths."""
-
     def write(source, target):
         paths = tmp_path / "source", tmp_path / "target"
         for path, content in zip(paths, (source, target), strict=True):
@@ -176,13 +172,6 @@ def test_a_corpus_is_scanned_again_only_when_its_files_change(
     # Another version may make other text of the same files.
     monkeypatch.setattr(encoded_corpus, "FORMAT", encoded_corpus.FORMAT + 1)
     assert scan() == (2, digest, 1)
-
-
-def test_files_name_their_languages():
-    pairs = FilePairs(pathlib.Path("a.en"), pathlib.Path("b.ja.gz"))
-
-    assert pairs.languages() == ("en", "ja")
-    assert Pairs(["a"], ["b"]).languages() == ("", "")
 
 
 TEXT = """\

@@ -1,5 +1,3 @@
-"""Tests of `train.data.corpus_loading`."""
-
 import json
 from fractions import Fraction
 
@@ -19,7 +17,6 @@ LARGE = Pairs(["A house."] * 8, ["Una casa."] * 8)
 
 @pytest.fixture
 def files(tmp_path):
-    """The folder of two small parallel files."""
     for name, text in (("a.en", "one\ntwo\n"), ("a.es", "uno\ndos\n")):
         (tmp_path / name).write_text(text)
     return tmp_path

@@ -1,5 +1,3 @@
-"""Tests of `train.data.derived_corpora`."""
-
 import fractions
 import itertools
 

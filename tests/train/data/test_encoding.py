@@ -1,5 +1,3 @@
-"""Tests of `train.data.encoding`, `.encoded_corpus` and `.corpus_statistics`."""
-
 import multiprocessing
 import os
 import signal
@@ -165,7 +163,6 @@ def test_a_vocabulary_is_learnt_once(tmp_path, monkeypatch):
 
 
 def keys_of_caches():
-    """Names of three vocabularies, and of four encoded corpora."""
     protos, other = (b"model", b"other"), Pairs(TARGETS, SOURCES)
     vocabularies = [(PAIRS, 320), (PAIRS, 321), (other, 320)]
     corpora = [(PAIRS, protos, 90), (PAIRS, protos, 91), (other, protos, 90)]

@@ -1,6 +1,3 @@
-"""Tests of `train.data.vocabulary` and `.given_tokenizer`."""
-
-import io
 import pathlib
 import re
 
@@ -9,6 +6,7 @@ import sentencepiece
 
 from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
+from tests.helpers.other_systems.converted_runs import train_spm
 from text_processing.placeholders import PLACEHOLDERS
 from train.data.corpus import Pairs, demo_pairs
 from train.data.given_tokenizer import read_tokenizer
@@ -39,17 +37,9 @@ OURS = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": 3}
 
 
 def write_model(folder, kind="bpe", **options):
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES),
-        model_writer=model,
-        vocab_size=400 if kind in ("bpe", "unigram") else 60,
-        model_type=kind,
-        minloglevel=2,
-        **options,
-    )
+    size = 400 if kind in ("bpe", "unigram") else 60
     path = folder / "their.model"
-    path.write_bytes(model.getvalue())
+    path.write_bytes(train_spm(LINES, size, model_type=kind, **options))
     return path
 
 

@@ -38,36 +38,19 @@ def linked(tmp_path):
     return LinkedPairs(pairs, tmp_path / "links")
 
 
-def words_of(pieces):
-    """The number of the word of each piece, by the pieces' own text."""
-    words = -1
-    for piece in pieces:
-        words += piece.startswith("▁")
-        yield words
-
-
 def linked_tokens(processor, source, target, line):
     """Positions of target and source tokens that a line links, naively."""
     links = {tuple(map(int, word.split("-"))) for word in line.split()}
-    sides = [
-        list(words_of(processor.encode(text, out_type=str)))
-        for text in (source, target)
-    ]
-    source_marks, target_marks = (
-        list(marks_of(processor.encode(text, out_type=str)))
-        for text in (source, target)
-    )
+    pieces = [processor.encode(text, out_type=str) for text in (source, target)]
+    words = [np.cumsum([p.startswith("▁") for p in side]) - 1 for side in pieces]
+    # No word of the tests is a mark alone.
+    marks = [[piece in tuple(".,?") for piece in side] for side in pieces]
     return {
         (t, s)
-        for t, target_word in enumerate(sides[1])
-        for s, source_word in enumerate(sides[0])
-        if (source_word, target_word) in links and source_marks[s] == target_marks[t]
+        for t in range(len(pieces[1]))
+        for s in range(len(pieces[0]))
+        if (words[0][s], words[1][t]) in links and marks[0][s] == marks[1][t]
     }
-
-
-def marks_of(pieces):
-    """Whether each piece is a mark; no word of the tests is one alone."""
-    return (piece in tuple(".,?") for piece in pieces)
 
 
 @settings(max_examples=40, deadline=None)

@@ -1,5 +1,3 @@
-"""Tests of `train.loop.distributed_optimizer`."""
-
 import keras
 import numpy as np
 import pytest

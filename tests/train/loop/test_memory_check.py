@@ -1,5 +1,3 @@
-"""Tests of `train.loop.memory_check`."""
-
 import dataclasses
 
 import numpy as np
@@ -21,15 +19,6 @@ ODD = dataclasses.replace(
 )
 
 
-def plan_of(lengths, batch_tokens=320):
-    """Returns the plan of pairs with these lengths of both sides."""
-    sides = [
-        Ids(np.ones(sum(side), np.int32), np.cumsum([0, *side]))
-        for side in zip(*lengths, strict=True)
-    ]
-    return BatchPlan(EncodedPairs(*sides), batch_tokens, seed=0)
-
-
 @pytest.mark.parametrize(
     ("vocabulary_size", "lengths", "limit", "largest"),
     [
@@ -44,7 +33,11 @@ def plan_of(lengths, batch_tokens=320):
 )
 def test_the_largest_batch_needs_most_memory(vocabulary_size, lengths, limit, largest):
     model = Transformer(vocabulary_size, ODD, 70)
-    plan = plan_of(lengths)
+    sides = [
+        Ids(np.ones(sum(side), np.int32), np.cumsum([0, *side]))
+        for side in zip(*lengths, strict=True)
+    ]
+    plan = BatchPlan(EncodedPairs(*sides), 320, seed=0)
 
     for epoch in range(3):
         first = epoch * plan.batches_per_pass

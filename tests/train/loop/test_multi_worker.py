@@ -14,8 +14,12 @@ import tensorflow as tf
 
 import train.__main__ as train_command
 from command_line.errors import UserError
-from tests.helpers.small_models import make_training_pairs, weights_after_twenty_updates
-from tests.helpers.small_runs import OPTIONS, load_weights
+from tests.helpers.small_runs import (
+    OPTIONS,
+    load_weights,
+    make_training_pairs,
+    weights_after_twenty_updates,
+)
 from train.fit import make_strategy
 from train.loop import multi_worker
 from train.run.run_folder import read_history
@@ -71,7 +75,7 @@ def finish(workers, seconds=300):
 @pytest.mark.slow
 def test_two_workers_take_the_steps_of_one_device(tmp_path):
     path = tmp_path / "weights.npz"
-    workers = start_workers([["tests.helpers.cluster_worker", str(path)]] * 2)
+    workers = start_workers([["tests.helpers.programs.cluster_worker", str(path)]] * 2)
 
     for code, output in finish(workers):
         assert code == 0, output
@@ -124,22 +128,6 @@ def test_a_lost_worker_ends_the_others_and_the_job_goes_on(corpus, tmp_path):
     models = (load_weights(run / "model.keras") for run in runs)
     for a, b in zip(*models, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-3)
-
-
-@pytest.mark.slow
-def test_a_signal_to_one_worker_ends_all(corpus, tmp_path):
-    options = [*corpus, *OPTIONS, "--steps=100000", "--steps-per-epoch=50000"]
-    command = ["train", *options, "--run-dir", str(tmp_path)]
-    workers = start_workers([command] * 2)
-    for line in workers[1].stdout:
-        if line.startswith("Epoch 1/"):
-            break
-
-    workers[1].send_signal(signal.SIGTERM)
-
-    (code, output), (of_other, _) = finish(workers, 60)
-    assert (code, of_other) == (1, 143), output
-    assert "another worker is gone" in output
 
 
 @pytest.mark.slow
@@ -228,22 +216,20 @@ def test_an_error_of_this_machine_is_not_one_of_another(
     assert ("another worker is gone" in capsys.readouterr().err) == gone
 
 
+FIRST = {"task": {"type": "worker", "index": 0}}
+CLUSTER = {"cluster": {"chief": ["a:1"], "worker": ["b:1"]}}
+
+
 @pytest.mark.parametrize(
     ("config", "chief"),
     [
         ({}, True),
-        ({"task": {"type": "worker", "index": 0}}, True),
+        (FIRST, True),
         ({"task": {"type": "worker", "index": 1}}, False),
         ({"task": {"type": "chief", "index": 0}}, True),
         # The first worker is not the chief if there is one beside it.
-        (
-            {
-                "cluster": {"chief": ["a:1"], "worker": ["b:1"]},
-                "task": {"type": "worker", "index": 0},
-            },
-            False,
-        ),
-        ({"cluster": {"chief": ["a:1"], "worker": ["b:1"]}}, True),
+        ({**CLUSTER, **FIRST}, False),
+        (CLUSTER, True),
     ],
 )
 def test_the_first_worker_is_the_chief(monkeypatch, config, chief):
@@ -252,28 +238,26 @@ def test_the_first_worker_is_the_chief(monkeypatch, config, chief):
     assert multi_worker.is_chief() == chief
 
 
-@pytest.mark.parametrize("config", ["worker 0", "[]"])
-def test_refuses_a_tf_config_that_is_no_json_object(monkeypatch, config):
+@pytest.mark.parametrize(
+    ("config", "call", "message"),
+    [
+        ("worker 0", multi_worker.is_chief, "TF_CONFIG must be a JSON object"),
+        ("[]", multi_worker.is_chief, "TF_CONFIG must be a JSON object"),
+        (
+            '{"cluster": {"worker": ["a:1", "b:1"]}}',
+            lambda: make_strategy(["GPU:1"]),
+            "CUDA_VISIBLE.*--devices GPU:1",
+        ),
+        (
+            '{"cluster": {"worker": ["localhost:1"]}, '
+            '"task": {"type": "worker", "index": 1}}',
+            multi_worker.make_strategy,
+            "must name this task in its cluster",
+        ),
+    ],
+)
+def test_refuses_another_tf_config(monkeypatch, config, call, message):
     monkeypatch.setenv("TF_CONFIG", config)
 
-    with pytest.raises(UserError, match="TF_CONFIG must be a JSON object"):
-        multi_worker.is_chief()
-
-
-def test_the_machines_show_the_devices(monkeypatch):
-    config = {"cluster": {"worker": ["a:1", "b:1"]}}
-    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-
-    with pytest.raises(UserError, match="CUDA_VISIBLE.*--devices GPU:1"):
-        make_strategy(["GPU:1"])
-
-
-def test_refuses_a_task_that_is_not_in_the_cluster(monkeypatch):
-    config = {
-        "cluster": {"worker": ["localhost:1"]},
-        "task": {"type": "worker", "index": 1},
-    }
-    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-
-    with pytest.raises(UserError, match="must name this task in its cluster"):
-        multi_worker.make_strategy()
+    with pytest.raises(UserError, match=message):
+        call()

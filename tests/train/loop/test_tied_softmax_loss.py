@@ -1,5 +1,3 @@
-"""Tests of `train.loop.tied_softmax_loss`."""
-
 import numpy as np
 import pytest
 import tensorflow as tf

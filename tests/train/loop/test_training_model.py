@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
 
-from tests.helpers.small_models import make_training_pairs, small_task
+from tests.helpers.small_runs import make_training_pairs, small_task
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset, make_replica_batch
 
@@ -24,7 +24,6 @@ def gradient_function():
 
 
 def gradients(plan, j, num_replicas, limit):
-    """Returns the sum of the gradients of all replicas."""
     compute = gradient_function()
     parts = []
     for replica in range(num_replicas):

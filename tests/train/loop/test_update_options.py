@@ -1,10 +1,8 @@
-"""Tests of `train.loop.update_options`."""
-
 import pytest
 
 from command_line.errors import UserError
 from keras_transformer import PRESETS, TransformerSchedule, WarmupDecay
-from tests.helpers.small_models import make_ids
+from tests.helpers.small_runs import make_ids
 from train.data.encoded_pairs import EncodedPairs
 from train.loop.update_options import UpdateOptions
 

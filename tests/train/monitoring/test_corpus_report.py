@@ -1,5 +1,3 @@
-"""Tests of `train.monitoring.corpus_report`."""
-
 import json
 import re
 
@@ -41,15 +39,9 @@ def test_prints_what_the_text_is_like_and_writes_json(report, tmp_path, capsys):
     write_report(report, tmp_path)
 
     text = capsys.readouterr().out
-    assert "training: 20 pairs read, 16 kept, 4 empty and 0 too long" in text
-    assert "12 came before, 4 have source = target" in text
+    assert "20 pairs read, 16 kept, 4 empty and 0 too long" in text
     assert "in training too: 2 sources, 1 pairs" in text
-    assert "0 of 32 lines" in text
     assert "1 of 6 lines that were decoded again came back changed" in text
-    assert "'Other cats …' as 'Other cats ...'" in text
-    passes = report["model"]["steps"] / report["batches"]["batches_per_pass"]
-    assert f"851,456 parameters, 8,000 updates ({passes:.1f} passes)" in text
-    assert text.count("warning") == 1
     assert "warning: 16 training pairs are few" in text
     written = (tmp_path / "report.json").read_text(encoding="utf-8")
     assert json.loads(written) == json.loads(json.dumps(report))

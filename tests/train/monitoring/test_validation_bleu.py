@@ -1,5 +1,3 @@
-"""Tests of `train.monitoring.validation_bleu`."""
-
 import types
 
 import keras
@@ -7,7 +5,6 @@ import numpy as np
 import pytest
 import sacrebleu
 import tensorflow as tf
-from tensorflow.core.util import event_pb2
 
 from export.model.search import SearchSettings
 from export.model.translator import Translator
@@ -146,34 +143,6 @@ def test_only_every_nth_round_has_a_bleu(make_bleu, monkeypatch):
     scores = {"bleu", "chrf"}
     assert [set(logs) for logs in rounds] == [set(), scores, set(), scores]
     assert rounds[1]["bleu"] == pytest.approx(100)
-    texts = [
-        (event.step, value.tensor.string_val[0].decode())
-        for event in read_events(bleu._log_dir)
-        for value in event.summary.value
-        if value.tag == "translations"
-    ]
-    assert [step for step, _ in texts] == [1, 3]
-    table = texts[0][1].splitlines()
-    assert table[:2] == ["source | reference | translation", "---|---|---"]
-    assert table[2] == f"{SOURCES[0]} | {SENTENCES[0]} | {SENTENCES[0]}"
-    assert len(table) == 2 + len(SOURCES)
-
-
-def read_events(folder):
-    (path,) = folder.iterdir()
-    return map(
-        event_pb2.Event.FromString,
-        tf.data.TFRecordDataset(str(path)).as_numpy_iterator(),
-    )
-
-
-def test_samples_are_spread_over_the_set(run_dir):
-    lines = [f"a|{i}" for i in range(101)]
-    bleu = ValidationBleu(
-        Pairs(lines, lines), (run_dir / "tokenizer.model").read_bytes(), None
-    )
-
-    table = validation_bleu.sample_table(bleu.samples(lines)).splitlines()
-
-    cells = [rf"a\|{i}" for i in (0, 25, 50, 75, 100)]
-    assert table[2:] == [f"{cell} | {cell} | {cell}" for cell in cells]
+    (path,) = bleu._log_dir.iterdir()
+    row = f"{SOURCES[0]} | {SENTENCES[0]} | {SENTENCES[0]}\n"
+    assert path.read_bytes().count(row.encode()) == 2

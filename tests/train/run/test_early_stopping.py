@@ -1,10 +1,8 @@
-"""Tests of `train.run.early_stopping`."""
-
 import types
 
 import pytest
 
-from tests.helpers.small_models import small_task
+from tests.helpers.small_runs import small_task
 from train.run.early_stopping import EarlyStopping, ValidationOptions
 from train.run.run_folder import saved_steps, step_of
 from train.run.training_state import TrainingState

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import Transformer
-from tests.helpers.small_models import VOCABULARY_SIZE, preset
+from tests.helpers.small_runs import VOCABULARY_SIZE, preset
 from train.run.run_folder import read_history, saved_steps
 from train.run.training_state import TrainingState
 

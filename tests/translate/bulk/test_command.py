@@ -1,5 +1,3 @@
-"""Tests of `python -m translate.bulk`."""
-
 import gzip
 import os
 import pathlib
@@ -23,7 +21,6 @@ WORKERS = "--direct_num_workers=2"
 
 @pytest.fixture
 def text(tmp_path):
-    """Two files, one packed, of 23 lines."""
     lines = [f"{SENTENCES[n % 6]} {n}".encode() for n in range(23)]
     (tmp_path / "b.en.gz").write_bytes(gzip.compress(b"\n".join(lines[10:]) + b"\n"))
     (tmp_path / "a.en").write_bytes(b"\n".join(lines[:10]))
@@ -58,7 +55,6 @@ def capitals(monkeypatch):
 
 
 def read(folder, name):
-    """Returns the lines of all shards of a file, in their order."""
     return b"".join(
         gzip.decompress(path.read_bytes())
         for path in sorted(folder.glob(f"{name}-*.gz"))
@@ -89,16 +85,15 @@ def test_writes_what_export_translate_does(command, text, tmp_path, export_dir, 
     translate.main([f"--export-dir={export_dir}", *files])
     expected = (tmp_path / "expected").read_bytes().splitlines()
     assert read(out, "a.en") + read(out, "b.en") == expected
-    said = capsys.readouterr().err
-    assert said.startswith("7 shards, 0 of them are there\n23 lines in ")
-    assert "0 were left empty and 23 cut" in said  # Its weights are random.
+    # Its weights are random.
+    assert "0 were left empty and 23 cut" in capsys.readouterr().err
     notes = b"".join(path.read_bytes() for path in out.glob("*.tsv"))
     assert notes.count(b"\tcut at the model's limit of tokens\n") == 23
 
 
 @needs_beam
 @pytest.mark.usefixtures("text")
-def test_makes_only_the_shards_that_are_not_there(command, tmp_path, capitals, capsys):
+def test_makes_only_the_shards_that_are_not_there(command, tmp_path, capitals):
     bulk.main(command)
     out = tmp_path / "out"
     before, content = state(out), (out / "b.en-00002-of-00004.gz").read_bytes()
@@ -108,7 +103,6 @@ def test_makes_only_the_shards_that_are_not_there(command, tmp_path, capitals, c
     (out / "b.en-00002-of-00004.gz").unlink()
     (out / "b.en-00002-of-00004.gz.0f.part").touch()
     (tmp_path / "c.en").write_bytes(b"one more\n")
-    capsys.readouterr()
 
     bulk.main(command)
 
@@ -117,7 +111,6 @@ def test_makes_only_the_shards_that_are_not_there(command, tmp_path, capitals, c
     assert changed == {"b.en-00002-of-00004.gz", "c.en-00000-of-00001.gz"}
     assert (out / "b.en-00002-of-00004.gz").read_bytes() == content
     assert not list(out.glob("*.part"))
-    assert capsys.readouterr().err.startswith("8 shards, 6 of them are there")
 
 
 @needs_beam
@@ -201,19 +194,6 @@ def test_a_worker_without_the_export_is_told_of(command, capsys, monkeypatch):
 
     error = capsys.readouterr().err
     assert "error: --export-dir must be a folder that `python" in error
-
-
-@needs_beam
-@pytest.mark.usefixtures("text")
-def test_an_error_that_is_not_a_line_s_is_raised(command, monkeypatch):
-    def broken(texts):
-        raise RuntimeError("out of order")
-
-    load = "translate.bulk.pipeline.load_export"
-    monkeypatch.setattr(load, lambda export_dir, version: FunctionRuntime(broken))
-
-    with pytest.raises(RuntimeError, match="out of order"):
-        bulk.main(command)
 
 
 def test_refuses_to_begin_without_beam(monkeypatch, refused, command):

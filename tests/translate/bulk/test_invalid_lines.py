@@ -1,5 +1,3 @@
-"""Tests of `translate.bulk.invalid_lines`."""
-
 import pytest
 from hypothesis import given, strategies as st
 

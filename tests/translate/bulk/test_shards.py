@@ -1,5 +1,3 @@
-"""Tests of `translate.bulk.shards`."""
-
 import gzip
 import importlib
 import itertools

@@ -1,5 +1,3 @@
-"""Tests of `translate.runtime.tf_serving` and `python -m translate --server`."""
-
 import contextlib
 import http.client
 import re
@@ -79,7 +77,6 @@ class Capitals:
 
 @pytest.fixture
 def serve():
-    """Starts a server of `Capitals`; returns it and its address."""
     with contextlib.ExitStack() as stack:
 
         def start(protocol, *answers):

@@ -5,7 +5,7 @@ import random
 import pytest
 from PYEVALB import summary
 
-from tests.helpers import evalb, random_trees
+from tests.helpers.oracles import evalb, random_trees
 from text_processing.treebanks import read_trees
 from text_processing.trees import Tree
 from translate.scoring.bracket_scores import count_brackets, score

@@ -45,13 +45,8 @@ def model(request, monkeypatch):
 
 
 def test_scores_every_sentence_and_counts_repairs(trees, capsys):
-    arguments = ["--export-dir=x", f"--trees={trees}"]
-
-    evaluate.main([*arguments, "--json"])
+    evaluate.main(["--export-dir=x", f"--trees={trees}", "--json"])
     results = json.loads(capsys.readouterr().out)
-    evaluate.main(arguments)
-    text = capsys.readouterr().out
-
     # Gold S NP VP, S NP VP NP, FRAG NP; one NP is not found.
     assert results["precision"] == 100
     assert results["recall"] == pytest.approx(100 * 8 / 9)
@@ -60,7 +55,6 @@ def test_scores_every_sentence_and_counts_repairs(trees, capsys):
     assert results["malformed"] == pytest.approx(100 / 3)
     repaired = {"parses": 3, "malformed": 1, "brackets": 1, "leaves": 1}
     assert results["repaired"] == repaired
-    assert "94.12  labelled brackets" in text
 
 
 def test_writes_whole_trees(translate_file, capsys):

@@ -1,5 +1,3 @@
-"""Tests of `translate.scoring.translation_scores`."""
-
 import collections
 import math
 import sys

@@ -1,5 +1,3 @@
-"""Tests of `keras_transformer.search.tensorflow.graph_ensemble`."""
-
 import functools
 
 import hypothesis
@@ -10,8 +8,8 @@ from hypothesis import strategies as st
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.graph_ensemble import GraphEnsemble
 from keras_transformer.search.tensorflow.search_loop import run_search_loop
-from tests.helpers.graph_searches import StepModel, table_step
-from tests.helpers.reference_searches import (
+from tests.helpers.oracles.graph_searches import StepModel, table_step
+from tests.helpers.oracles.reference_searches import (
     FORBIDDEN_IDS,
     check_sentence,
     exhaustive_search,

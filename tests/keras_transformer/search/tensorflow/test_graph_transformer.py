@@ -1,7 +1,4 @@
-"""Tests of `keras_transformer.search.tensorflow.graph_transformer`.
-
-The layers are its specification: `search_translations` calls them.
-"""
+"""The specification of `graph_transformer` are the layers, by `search_by_layers`."""
 
 import concurrent.futures
 import functools
@@ -15,7 +12,8 @@ from hypothesis import strategies as st
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from keras_transformer.special_ids import BOS_ID, PADDING_ID
-from tests.helpers.graph_vs_portable_search import (
+from tests.helpers.layer_checks import OF_OTHER_SYSTEMS
+from tests.helpers.oracles.graph_searches import (
     FIRST_WORD,
     Batch,
     check_same,
@@ -28,8 +26,7 @@ from tests.helpers.graph_vs_portable_search import (
     trace_fast,
     trace_plain,
 )
-from tests.helpers.layer_checks import OF_OTHER_SYSTEMS
-from tests.helpers.reference_searches import seeds, settings
+from tests.helpers.oracles.reference_searches import seeds, settings
 
 PADDED = (PADDING_ID, BOS_ID, *range(40, 70))
 # Each has another width, and a vocabulary at or beside a multiple of 32. There

@@ -1,5 +1,3 @@
-"""Tests of `keras_transformer.search.tensorflow.search_loop`."""
-
 import functools
 import math
 
@@ -11,8 +9,8 @@ from hypothesis import strategies as st
 
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.tensorflow.candidates import blockwise_top_k
-from tests.helpers.graph_searches import run_search
-from tests.helpers.reference_searches import (
+from tests.helpers.oracles.graph_searches import run_search
+from tests.helpers.oracles.reference_searches import (
     BEGIN,
     END,
     FORBIDDEN_IDS,
@@ -28,23 +26,11 @@ from tests.helpers.reference_searches import (
     spreads,
 )
 
-# Both searches, in a table of four positions and six tokens.
-BOTH_SEARCHES = pytest.mark.parametrize(
-    "search",
-    [
-        pytest.param({}, id="graph"),
-        pytest.param(
-            {
-                "search": functools.partial(beam_search, max_length=4),
-                "known_sizes": (40, 6),
-            },
-            id="portable",
-        ),
-    ],
-)
+PORTABLE = {"search": functools.partial(beam_search, max_length=4)}
+PORTABLE["known_sizes"] = (40, 6)  # Of the beam and of the vocabulary.
 
 
-@BOTH_SEARCHES
+@pytest.mark.parametrize("search", [{}, PORTABLE], ids=["graph", "portable"])
 @settings(max_examples=80)
 @hypothesis.given(
     seed=seeds,

@@ -1,7 +1,4 @@
-"""Generates random trees and writes them, without the package's own code.
-
-A tree is a list of a label and its children; a leaf is a pair of tag and word.
-"""
+"""Random trees: lists of a label and children; a leaf is a pair of tag and word."""
 
 import copy
 

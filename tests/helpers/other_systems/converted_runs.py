@@ -1,12 +1,70 @@
-"""Random models of Hugging Face's `MarianMTModel`, with their folders."""
+"""Small random models of other systems, and run folders as `convert` writes them."""
 
 import io
 import json
 
+import keras
 import numpy as np
 import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 
+from convert.run_folder_writer import Converted, write_run
+from convert.vocabularies import replace_ids
+from keras_transformer import Architecture, Transformer
 from tests.helpers.example_sentences import SENTENCES
+
+DECODING = {"beam_size": 3, "length_penalty": 0.9, "penalty_offset": 0}
+# In nothing what the paper says.
+NON_DEFAULT_ARCHITECTURE = {
+    **{"num_layers": 3, "decoder_layers": 2, "hidden_dim": 16, "num_heads": 2},
+    **{"intermediate_dim": 24, "key_dim": 8, "value_dim": 8, "use_bias": True},
+    **{"activation": "swish", "scale_embedding": False, "logits_bias": True},
+    **{"max_wavelength": 3_000.0, "norm_epsilon": 1e-3, "position_offset": 2},
+    **{"decoder_mixer": "ssru", "tied_output": False},
+}
+REVERSED_SENTENCES = [sentence[::-1] for sentence in SENTENCES]
+
+
+def write_converted_run(
+    folder, texts=(SENTENCES, REVERSED_SENTENCES), shares=False, **numbers
+):
+    """Writes the folder of a model with two tokenizers, and returns the model.
+
+    The pieces are learnt from `texts`; if it `shares`, both sides have the same ids
+    and matrix; `numbers` are of the `Architecture`.
+    """
+    trained = [
+        train_spm(lines, size) for lines, size in zip(texts, (90, 80), strict=True)
+    ]
+    protos = map(sentencepiece_model_pb2.ModelProto.FromString, trained)
+    pieces = [pieces_of(proto) for proto in trained]
+    if shares:
+        pieces = 2 * [pieces[0] + pieces[1]]
+    pieces = [
+        ["<pad>", "</s>", "<unk>", "<s>", *dict.fromkeys(side)] for side in pieces
+    ]
+    protos = map(replace_ids, protos, pieces)
+    sources, targets = map(len, pieces)
+    architecture = Architecture(**{**NON_DEFAULT_ARCHITECTURE, **numbers})
+    sources = None if shares else sources
+    model = Transformer(targets, architecture, 48, sources, name="transformer")
+    model.build()
+    random = np.random.default_rng(4)
+    for weight in model.weights:  # No gain of one and no bias of zero.
+        noise = random.normal(size=weight.shape)
+        if "embeddings" in weight.path:
+            weight.assign(0.7 * noise)
+        elif len(weight.shape) == 2:  # Else a source changes too little.
+            weight.assign(4 * noise * weight.shape[0] ** -0.5)
+        else:
+            weight.assign(weight + 0.3 * noise)
+    bias = np.array(model.embedding_of_logits.bias)
+    bias[1] += 2  # Some translations end.
+    model.embedding_of_logits.bias.assign(bias)
+    converted = Converted(model, *protos, DECODING, licenses={})
+    write_run(folder, converted, {"format": "nothing"})
+    return model
+
 
 LANGUAGE_TOKEN = ">>fra<<"
 MAX_LENGTH = 24
@@ -42,11 +100,7 @@ def make_table(pieces):
 
 
 def write_folder(folder, shares=True, **numbers):
-    """Writes the folder of a random model, as the library saves it, and returns it.
-
-    If it `shares`, both sides have one vocabulary and matrix; `numbers` are of
-    `MarianConfig`.
-    """
+    """Writes the folder of a random model as the library does; returns the model."""
     import torch
     import transformers
 
@@ -105,3 +159,18 @@ def write_folder(folder, shares=True, **numbers):
         model.final_logits_bias.copy_(torch.tensor(bias))
     model.save_pretrained(folder)
     return model
+
+
+class CustomOutputModel(Transformer):
+    """Computes the logits by a `Dense` layer."""
+
+    def __init__(self, vocabulary_size, *args, **kwargs):
+        super().__init__(vocabulary_size, *args, **kwargs)
+        self.head = keras.layers.Dense(vocabulary_size, name="head")
+
+    def build(self, input_shape=None):
+        self.head.build((None, self.architecture.hidden_dim))
+        super().build(input_shape)
+
+    def compute_logits(self, states):
+        return self.head(states)

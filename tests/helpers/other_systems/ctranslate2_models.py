@@ -8,22 +8,12 @@ from keras_transformer import Transformer
 
 MODELS = {
     "post-norm, d_k > d_v": {},
-    "pre-norm, d_k < d_v, gelu": {
-        "norm": "pre",
-        "key_dim": 3,
-        "value_dim": 8,
-        "activation": "gelu",
-    },
-    "learned positions, wide heads": {
-        "positions": "learned",
-        "key_dim": 12,
-        "value_dim": 12,
-    },
-    "padded vocabulary, narrow heads": {
-        "vocabulary_size": 337,
-        "key_dim": 2,
-        "value_dim": 3,
-    },
+    "pre-norm, d_k < d_v, gelu": {"norm": "pre", "key_dim": 3, "value_dim": 8}
+    | {"activation": "gelu"},
+    "learned positions, wide heads": {"positions": "learned"}
+    | {"key_dim": 12, "value_dim": 12},
+    "padded vocabulary, narrow heads": {"vocabulary_size": 337}
+    | {"key_dim": 2, "value_dim": 3},
     "of other systems": {
         **{"num_layers": 1, "decoder_layers": 2, "use_bias": True},
         **{"activation": "swish", "scale_embedding": False, "logits_bias": True},

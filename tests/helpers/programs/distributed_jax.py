@@ -1,7 +1,4 @@
-"""Trains on two logical JAX devices: data and model parallel.
-
-For JAX, with `XLA_FLAGS=--xla_force_host_platform_device_count=2`.
-"""
+"""Trains data and model parallel on two logical JAX devices, made by `XLA_FLAGS`."""
 
 import jax
 import keras

@@ -51,13 +51,7 @@ NUM_WITHIN_EPOCH = 2  # Of these.
 
 
 def fork_killed_run(argv: list[str], before=None, after=None) -> int:
-    """Forks a run that kills itself.
-
-    Args:
-        argv: Options of the run.
-        before: Int `n`: it does so before it renames its `n`-th file.
-        after: An owner of a function and its name: after a call of that.
-    """
+    """Forks a run that kills itself before its `before`-th rename, or after a call."""
     child = os.fork()
     if child:
         return child
@@ -100,10 +94,7 @@ def wait_for_child(child: int) -> bool:
 
 
 def kill_at_random(start, lifetime: float, generator: random.Random) -> None:
-    """Kills a run at a random moment, if it does not end before.
-
-    Each run resumes where the one before was killed.
-    """
+    """Kills a run at a random moment, if it does not end before."""
     child = start()
     seconds = generator.uniform(0, lifetime)
     timer = threading.Timer(seconds, os.kill, (child, signal.SIGKILL))

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from tests.helpers.small_models import make_training_pairs, weights_after_twenty_updates
+from tests.helpers.small_runs import make_training_pairs, weights_after_twenty_updates
 from train.fit import make_strategy
 from train.loop import multi_worker
 

@@ -1,8 +1,4 @@
-"""Writes small models in Marian's format, and computes their outputs.
-
-Written from its formulas (weights of a layer are matrices that stand on the
-right), with nothing of the package that is tested.
-"""
+"""Writes small models in Marian's format; computes their outputs by its formulas."""
 
 import struct
 
@@ -12,19 +8,12 @@ import yaml
 WIDTH, INNER, HEADS = 8, 12, 2
 LAYERS, DECODER_LAYERS = 2, 1
 CONFIGURATION = {
-    "type": "transformer",
-    "dim-emb": WIDTH,
-    "enc-depth": LAYERS,
-    "dec-depth": DECODER_LAYERS,
-    "transformer-heads": HEADS,
-    "transformer-dim-ffn": INNER,
-    "transformer-ffn-activation": "relu",
-    "transformer-preprocess": "",
-    "transformer-postprocess": "dan",
-    "transformer-postprocess-emb": "d",
+    **{"type": "transformer", "dim-emb": WIDTH, "tied-embeddings-all": True},
+    **{"enc-depth": LAYERS, "dec-depth": DECODER_LAYERS, "dec-cell": "ssru"},
+    **{"transformer-heads": HEADS, "transformer-dim-ffn": INNER},
+    **{"transformer-preprocess": "", "transformer-postprocess": "dan"},
+    **{"transformer-postprocess-emb": "d", "transformer-ffn-activation": "relu"},
     "transformer-decoder-autoreg": "rnn",
-    "dec-cell": "ssru",
-    "tied-embeddings-all": True,
 }
 OUR_ORDER = [0, 4, 1, 5, 2, 6, 3, 7]  # Sines and cosines alternate.
 

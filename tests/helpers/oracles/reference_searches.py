@@ -20,7 +20,7 @@ from keras_transformer.special_ids import (
     EOS_ID as END,
     PADDING_ID as PADDING,
 )
-from tests.helpers.arrays import log_softmax
+from tests.helpers.oracles.numpy_oracles import log_softmax
 
 FORBIDDEN_IDS = (PADDING, BEGIN)
 
