@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-# Of the width of a state, rows of a chunk. The sum of the gradients of the
-# matrix, `(V, D)`, then costs a small part of the passes over logits, `(C, V)`,
-# and the logits of small models stay in the cache of a processor.
+# A chunk has this many rows for each feature of a state. Fewer are slower: each
+# chunk adds a gradient `(V, D)`, which must be small beside its logits. The
+# logits of narrow models then fit the cache of a processor.
 ROWS_PER_FEATURE = 2
 
 
@@ -43,7 +43,8 @@ def fused_cross_entropy(states, table, labels, label_smoothing):
         label_smoothing: Float in [0, 1), `ε`.
 
     Returns:
-        `LossSums`. Only `loss` has a gradient.
+        `LossSums`. Only `loss` has a gradient. In a graph that does not take it,
+        TensorFlow leaves its products out.
     """
     vocabulary_size = table.shape[0]
     share = label_smoothing * vocabulary_size / (vocabulary_size - 1)
