@@ -24,23 +24,22 @@ def update_flops(preset: Preset, vocabulary_size: int, rows: int, length: int) -
     batch["num_tokens"] = tf.TensorSpec((), tf.float32)
     update = tf.function(task.gradients, autograph=False)
     graph = update.get_concrete_function(batch).graph
-    return count_products(graph, rows * length)
+    # The loss computes logits in a loop, forward and with both gradients.
+    width = transformer.architecture.hidden_dim
+    logits = 3 * 2 * rows * length * width * vocabulary_size
+    return count_products(graph) + logits
 
 
-def count_products(graph: tf.Graph, num_tokens: int) -> int:
+def count_products(graph: tf.Graph) -> int:
     """Returns the floating point operations of a graph's matrix products.
 
-    Its shapes are known but for `num_tokens`, the number of real target tokens,
-    which the graph finds out when it runs.
+    Their shapes must be known. Loops are not counted.
     """
     total = 0
     for operation in graph.get_operations():
         if operation.type not in PRODUCTS:
             continue
-        left, output = (
-            [num_tokens if size is None else size for size in tensor.shape]
-            for tensor in (operation.inputs[0], operation.outputs[0])
-        )
+        left, output = operation.inputs[0].shape, operation.outputs[0].shape
         flag = "transpose_a" if operation.type == "MatMul" else "adj_x"
         inner = left[-2] if operation.get_attr(flag) else left[-1]
         total += 2 * math.prod(output) * inner

@@ -30,7 +30,6 @@ def test_the_graph_holds_the_products_of_the_formulas():
     # Two layers each: an encoder layer, a decoder layer with two attentions.
     expected = 2 * (3 * attention + 2 * feed_forward)
     expected += product(positions, width, pieces)  # Logits.
-    expected += product(positions, width, 1)  # The mean logit, for smoothing.
 
     counted = update_flops(TOY, pieces, rows, length)
     assert counted == expected

@@ -21,6 +21,7 @@ from train import __main__ as train_command
 from train.data.batch_plan import BatchPlan
 from train.data.encoded_pairs import Ids
 from train.fit import make_strategy
+from train.loop.training_model import alignment_losses
 from translate.loading import load_export
 
 GUIDED = dataclasses.replace(SETTINGS, alignment_weight=2.0)
@@ -53,8 +54,8 @@ def test_the_loss_is_that_of_the_formula(pairs):
     plain = {name: x for name, x in batch.items() if name != "links"}
 
     with tf.GradientTape() as tape:
-        own = task.token_losses(batch, training=True)
-        own -= task.token_losses(plain, training=True)
+        own = task.loss_sum(batch, training=True)
+        own -= task.loss_sum(plain, training=True)
 
     model = task.transformer
     memory = model.encode(batch["source_ids"])
@@ -65,12 +66,15 @@ def test_the_loss_is_that_of_the_formula(pairs):
         return_attention_scores=True,
     )
     attention = np.array(scores[1][1])[:, 0]  # The last layer but one.
+    found = alignment_losses(attention, batch["links"]).numpy()
+    real = np.nonzero(batch["labels"])
     expected = []
-    for b, t in zip(*np.nonzero(batch["labels"]), strict=True):
+    for b, t in zip(*real, strict=True):
         linked = np.flatnonzero(batch["links"][b, t])
         logs = np.log(attention[b, t, linked] + 1e-6)
-        expected.append(-2 * logs.mean() if len(linked) else 0.0)
-    np.testing.assert_allclose(own, expected, atol=1e-5)
+        expected.append(-logs.mean() if len(linked) else 0.0)
+    np.testing.assert_allclose(found[real], expected, atol=1e-5)
+    np.testing.assert_allclose(own, 2 * np.sum(expected), rtol=1e-4)
     assert 0 < np.count_nonzero(expected) < len(expected)
     # It changes what that layer asks for.
     layer = model.decoder.layers[1].memory_attention

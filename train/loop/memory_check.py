@@ -73,15 +73,18 @@ def find_largest_batch(
 def estimate_memory(transformer: Transformer, source: int, target: int) -> int:
     """Estimates the bytes of a pair of lengths `source` and `target`.
 
-    The logits are three float32 arrays `(T, V)`: logits, their softmax and
-    their gradient. The backward pass reads about `12 D + 2 d_ff` numbers for
-    each position of an encoder layer, `20 D + 2 d_ff` of a decoder layer, and
-    three for each attention weight, in the compute dtype.
+    The backward pass reads about `12 D + 2 d_ff` numbers for each position of
+    an encoder layer, `20 D + 2 d_ff` of a decoder layer, and three for each
+    attention weight, in the compute dtype. The loss holds as many logits with
+    any batch; those of a user's own output layer are four float32 arrays
+    `(T, V)`: logits, `-log p`, and their gradients.
     """
     sizes = transformer.architecture
     wide, scores = 2 * sizes.intermediate_dim, 3 * sizes.num_heads
     encoder = source * (12 * sizes.hidden_dim + wide + scores * source)
     decoder = target * (20 * sizes.hidden_dim + wide + scores * (source + target))
     numbers = sizes.num_layers * encoder + sizes.num_decoder_layers * decoder
-    logits = 3 * 4 * target * transformer.vocabulary_size
+    logits = 0
+    if transformer.overrides("compute_logits"):
+        logits = 4 * 4 * target * transformer.vocabulary_size
     return logits + tf.as_dtype(transformer.compute_dtype).size * numbers

@@ -10,7 +10,7 @@ from keras_transformer import Transformer
 from keras_transformer.argument_checks import check_fraction
 from keras_transformer.losses import smoothed_loss
 from keras_transformer.masks import padding_mask
-from train.loop.tied_softmax_loss import label_losses
+from train.loop.fused_cross_entropy import LossSums, fused_cross_entropy
 
 # Updates between two readings of variables, which wait for the device.
 READ_EVERY = 10
@@ -100,7 +100,7 @@ class TrainingModel(keras.Model):
 
     def test_step(self, batch):
         def count(k, nothing):
-            self.token_losses(micro_batch(batch, k), training=False)
+            self.loss_sum(micro_batch(batch, k), training=False)
             return nothing
 
         for_each_micro_batch(batch, count, [])
@@ -126,39 +126,30 @@ class TrainingModel(keras.Model):
 
     def _micro_gradients(self, batch, k):
         with tf.GradientTape() as tape:
-            losses = self.token_losses(micro_batch(batch, k), True)
-            loss = tf.reduce_sum(losses) / batch["num_tokens"]
-            loss = self.optimizer.scale_loss(loss)
+            loss = self.loss_sum(micro_batch(batch, k), training=True)
+            loss = self.optimizer.scale_loss(loss / batch["num_tokens"])
         gradients = tape.gradient(loss, self.trainable_variables)
         # Gradients of an embedding are slices with repeated indices; the sum
         # over replicas and Adam's squares need them summed.
         return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
-    def token_losses(self, batch, training):
-        """Returns the loss of each real target token; updates the metrics."""
+    def loss_sum(self, batch, training):
+        """Returns the sum over the real target tokens; updates the metrics."""
         real = tf.where(padding_mask(batch["labels"]))
         labels = tf.gather_nd(batch["labels"], real)  # (N,)
         guided = training and self.alignment_weight and "links" in batch
         states, attention = self._states(batch, training, with_attention=guided)
-        states = tf.gather_nd(states, real)  # (N, D)
-        nll, mean, best = self._label_losses(states, labels)
-        losses = smoothed_loss(
-            nll, mean, self.label_smoothing, self.transformer.vocabulary_size
-        )
-        right = tf.cast(best == labels, tf.float32)
-        for name, values in (
-            ("loss", losses),
-            ("negative_log_likelihood", nll),
-            ("accuracy", right),
-        ):
-            if training:
-                update_mean(self.means[name], values)
-            else:  # Validation has no skipped updates.
-                self.means[name].update_state(values)
-        if guided:
-            of_tokens = alignment_losses(attention, batch["links"])
-            losses += self.alignment_weight * tf.gather_nd(of_tokens, real)
-        return losses
+        sums = self._label_losses(tf.gather_nd(states, real), labels)  # Of (N, D).
+        count = tf.cast(tf.size(labels), tf.float32)
+        for name, total in sums._asdict().items():
+            mean = tf.math.divide_no_nan(total, count)
+            # Validation has no skipped updates.
+            update_mean(self.means[name], mean, count, skips=training)
+        if not guided:
+            return sums.loss
+        of_tokens = alignment_losses(attention, batch["links"])
+        of_real = tf.reduce_sum(tf.gather_nd(of_tokens, real))
+        return sums.loss + self.alignment_weight * of_real
 
     def _states(self, batch, training, with_attention=False):
         """Returns the states before the logits, `(B, T, D)`.
@@ -180,34 +171,19 @@ class TrainingModel(keras.Model):
         _, to_source = scores[self.transformer.architecture.alignment_layer]
         return states, to_source[:, 0]
 
-    def _label_losses(self, states, labels):
-        """Computes the losses of labels and the best ids, each `(N,)`.
-
-        Returns:
-            `-log p(label)`, the mean of `-log p(v)` over all tokens `v`, and
-            the ids of the highest logits.
-        """
-        if self.transformer.overrides("compute_logits"):
-            logits = self.transformer.compute_logits(states)
-            logits = tf.cast(logits, tf.float32)
-            losses = -tf.nn.log_softmax(logits)
-            best = tf.argmax(logits, axis=1, output_type=labels.dtype)
-            nll = tf.gather(losses, labels, batch_dims=1)
-            return nll, tf.reduce_mean(losses, axis=1), best
-        states, table = add_bias_column(states, self.transformer.embedding_of_logits)
-        nll, best = label_losses(states, table, labels)
-        return nll, self._mean_loss(nll, states, table, labels), best
-
-    def _mean_loss(self, nll, states, table, labels):
-        """Returns the mean of `-log p(v)` over all tokens `v`.
-
-        With logits `z = E h`, that is `-log p(label) + z_label - mean(z)`.
-        Both logits come from `h` and `E`: four passes over `(N, V)` less.
-        """
-        states = tf.cast(states, tf.float32)
-        label = tf.reduce_sum(states * tf.gather(table, labels), axis=1)
-        mean = tf.linalg.matvec(states, tf.reduce_mean(table, axis=0))
-        return nll + label - mean
+    def _label_losses(self, states, labels) -> LossSums:
+        """Computes the losses of labels `(N,)` with states `(N, D)`."""
+        transformer = self.transformer
+        if not transformer.overrides("compute_logits"):
+            states, table = add_bias_column(states, transformer.embedding_of_logits)
+            return fused_cross_entropy(states, table, labels, self.label_smoothing)
+        logits = tf.cast(transformer.compute_logits(states), tf.float32)
+        losses = -tf.nn.log_softmax(logits)
+        nll = tf.gather(losses, labels, batch_dims=1)
+        mean = tf.reduce_mean(losses, axis=1)
+        smoothed = smoothed_loss(nll, mean, self.label_smoothing, logits.shape[-1])
+        right = tf.cast(nll <= tf.reduce_min(losses, axis=1), tf.float32)
+        return LossSums(*map(tf.reduce_sum, (smoothed, nll, right)))
 
 
 def transformer_of(model: keras.Model) -> Transformer:
@@ -277,7 +253,7 @@ def micro_batch(batch, k):
     }
 
 
-def update_mean(mean, values):
-    """Adds the finite values to a mean; an update with others is skipped."""
-    finite = tf.cast(tf.math.is_finite(values), tf.float32)
-    mean.update_state(tf.math.multiply_no_nan(values, finite), finite)
+def update_mean(mean, value, count=1.0, skips=True):
+    """Adds a mean of `count` values, unless it `skips` what is not finite."""
+    counts = tf.math.is_finite(value) | (not skips)
+    mean.update_state(tf.where(counts, value, 0.0), tf.where(counts, count, 0.0))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keras_transformer import PRESETS, Transformer
+from tests.helpers.other_systems.converted_runs import CustomOutputModel
 from train.data.batch_plan import BatchPlan
 from train.data.encoded_pairs import EncodedPairs, Ids
 from train.loop.memory_check import find_largest_batch
@@ -20,19 +21,19 @@ ODD = dataclasses.replace(
 
 
 @pytest.mark.parametrize(
-    ("vocabulary_size", "lengths", "limit", "largest"),
+    ("kind", "lengths", "limit", "largest"),
     [
         # The long sources have short targets: others have more logits.
-        (5_000, [(10, 10)] * 80 + [(40, 4)] * 16, None, (32, 10, 10)),
-        (11, [(10, 10)] * 80 + [(60, 4)] * 16, None, (8, 60, 10)),
+        (CustomOutputModel, [(10, 10)] * 80 + [(40, 4)] * 16, None, (32, 10, 10)),
+        (Transformer, [(10, 10)] * 80 + [(60, 4)] * 16, None, (8, 60, 10)),
         # As many positions, but longer rows of attention weights.
-        (5_000, [(10, 10)] * 80 + [(40, 40)] * 16, None, (8, 40, 40)),
+        (Transformer, [(10, 10)] * 80 + [(40, 40)] * 16, None, (8, 40, 40)),
         # A micro-batch has six sentences of the first shape, one of the other.
-        (5_000, [(10, 10)] * 80 + [(40, 40)] * 16, 63, (32, 10, 10)),
+        (CustomOutputModel, [(10, 10)] * 80 + [(40, 40)] * 16, 63, (32, 10, 10)),
     ],
 )
-def test_the_largest_batch_needs_most_memory(vocabulary_size, lengths, limit, largest):
-    model = Transformer(vocabulary_size, ODD, 70)
+def test_the_largest_batch_needs_most_memory(kind, lengths, limit, largest):
+    model = kind(5_000, ODD, 70)
     sides = [
         Ids(np.ones(sum(side), np.int32), np.cumsum([0, *side]))
         for side in zip(*lengths, strict=True)
