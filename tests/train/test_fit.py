@@ -86,22 +86,6 @@ def test_the_loss_is_the_smoothed_crossentropy_of_a_token(pairs, logits_bias, ti
     )
 
 
-def test_the_loss_is_that_of_a_custom_output_layer(pairs):
-    architecture = preset().architecture
-    model = CustomOutputModel(VOCABULARY_SIZE, architecture, 16)
-    task = TrainingModel(model, label_smoothing=0.2)
-    task.build()
-    batch = BatchPlan(pairs, 120, 0).batch(0)
-    names = ("source_ids", "target_ids", "labels", "num_tokens")
-    batch = dict(zip(names, batch, strict=True))
-
-    own = task.loss_sum(batch, training=False)
-
-    loss = SmoothedCrossentropy(0.2, reduction="sum")
-    expected = loss(batch["labels"], model(batch))
-    np.testing.assert_allclose(own, expected, rtol=1e-5)
-
-
 @pytest.fixture(
     scope="module",
     params=[
