@@ -137,15 +137,21 @@ def load_litert(setting: Setting) -> Translate:
     path = setting.folder / f"litert-{setting.precision}-{setting.beam_size}/1"
     settings = json.loads((path / "config.json").read_text("utf-8"))
 
-    def find(model, row):
-        ids, extra = row
+    def find(model, rows):
+        sources, extra = zip(*rows, strict=True)
         options = {**settings["search"], "max_extra_length": extra}
-        return search(model, ids, [], 1, options)[0].ids
+        found = search(model, sources, [[]] * len(rows), 1, options)
+        return [best.ids for (best,) in found]
 
     run = map_on_threads(setting.threads, lambda: Model(path, settings), find)
-    return lambda batch: run(
-        zip(batch["source_ids"], extra_lengths(batch), strict=True)
-    )
+
+    def translate(batch):
+        rows = [*zip(batch["source_ids"], extra_lengths(batch), strict=True)]
+        size = -(-len(rows) // setting.threads)
+        parts = [rows[i : i + size] for i in range(0, len(rows), size)]
+        return [ids for found in run(parts) for ids in found]
+
+    return translate
 
 
 def load_hugging_face(setting: Setting) -> Translate:
