@@ -11,6 +11,7 @@ from ai_edge_litert.interpreter import Interpreter
 
 FORBIDDEN = -1e30  # Attention logit of positions that are not ancestors.
 BLOCK = 8  # Lengths are rounded up to its multiples, so that few sizes occur.
+FEW = 8  # Hypotheses that get room for translations of usual lengths at once.
 
 
 class Model:
@@ -62,8 +63,9 @@ class Model:
         self._encoder.set_tensor(self._source, ids)
         self._encoder.invoke()
         self._position = 0
-        # Most translations are at most so long.
-        self._resize(len(sources), beams, length, BLOCK + length)
+        # Resizing costs a sentence much, and computing with empty entries a batch.
+        capacity = BLOCK if len(sources) * beams > FEW else BLOCK + length
+        self._resize(len(sources), beams, length, capacity)
         for name, index in self._memory.items():
             self._view(name)[:] = self._encoder.get_tensor(index)
         for name in self._states:
@@ -123,7 +125,7 @@ class Model:
     def step(self, tokens: np.ndarray) -> None:
         """Decodes the next position of each hypothesis, after `tokens` `(B, K)`."""
         if self._caches and self._position == self._capacity:
-            self.keep(self._rows[:, 0], 2 * self._capacity)
+            self.keep(self._rows[:, 0], self._capacity + BLOCK)
         self._view("ids")[:] = tokens
         self._view("position")[:] = self._position
         self._step.invoke()

@@ -46,6 +46,7 @@ def search(
     rules = Rules(model, sources, prefixes, options, draws)
     finished = Finished(model.eos_id, rules, num_hypotheses, options)
     sentences = np.arange(len(sources))  # Those that are still searched.
+    rows = sentences[:, None]
     last = np.full((len(sources), beams), model.bos_id)
     totals = np.full((len(sources), beams), -np.inf, np.float32)
     totals[:, 0] = 0  # If all were active, they would stay equal.
@@ -56,7 +57,6 @@ def search(
         scores = (totals[:, :, None] + values).reshape(len(sentences), -1)
         order = np.argsort(-scores, axis=1, kind="stable")
         order = order[:, : count_candidates(beams)]
-        rows = np.arange(len(sentences))[:, None]
         scores, tokens = scores[rows, order], tokens.reshape(scores.shape)[rows, order]
         parents = order // values.shape[2]
         is_end = tokens == model.eos_id
@@ -71,8 +71,7 @@ def search(
                 x[rows, order] for x in (scores, tokens, parents)
             )
         totals, last, parents = (x[:, :beams] for x in (scores, tokens, parents))
-        rules.history[0, length - 1, sentences] = last
-        rules.history[1, length - 1, sentences] = parents
+        rules.history[:, length - 1, sentences] = last, parents
         left = finished.may_improve(sentences, totals[:, 0], length)
         if not left.any():
             break
@@ -80,6 +79,7 @@ def search(
         if 2 * np.count_nonzero(left) <= len(sentences):
             model.keep(np.flatnonzero(left))
             totals, last, sentences = totals[left], last[left], sentences[left]
+            rows = np.arange(len(sentences))[:, None]
     return finished.trace()
 
 
@@ -127,17 +127,12 @@ class Finished:
 
     def trace(self) -> list[list[Hypothesis]]:
         """Returns the hypotheses of each sentence, best first."""
-        return [
-            [
-                Hypothesis(
-                    [*self._rules.trace(sentence, parent, length - 1), self._eos_id],
-                    score,
-                    was_cut,
-                )
-                for score, parent, length, was_cut in best
-            ]
-            for sentence, best in enumerate(self._best)
-        ]
+
+        def make(sentence, score, parent, length, was_cut):
+            ids = self._rules.trace(sentence, parent, length - 1)
+            return Hypothesis([*ids, self._eos_id], score, was_cut)
+
+        return [[make(i, *each) for each in best] for i, best in enumerate(self._best)]
 
 
 class Rules:
@@ -164,6 +159,7 @@ class Rules:
         self._until = np.maximum(forced, self._min_lengths)
         if draws or options["no_repeat_ngram"] or count > model.num_candidates:
             self._until = self.limits
+        self._plain_lengths = range(int(self._until.max()) + 1, int(self.limits.min()))
 
     def trace(self, sentence, beam, length) -> list[int]:
         """Returns the ids of a hypothesis after so many steps."""
@@ -185,6 +181,8 @@ class Rules:
         tokens = model.output("candidates").reshape(shape)
         values = model.output("log_probabilities").reshape(shape)
         wants_end = tokens[:, :, 0] == model.eos_id
+        if length in self._plain_lengths:  # It is faster.
+            return tokens, values, wants_end
         limits = self.limits[sentences]
         others = np.flatnonzero((length <= self._until[sentences]) | (length == limits))
         if not len(others):
@@ -202,12 +200,25 @@ class Rules:
         return tokens, values, wants_end
 
     def _choose(self, every, sentence, length):
-        """Returns `find_candidates` of one sentence, of log-probabilities `(K, V)`."""
+        """Returns `find_candidates` of one sentence, of log-probabilities `(K, V)`.
+
+        If no token may follow, EOS stays.
+        """
         eos_id = self._model.eos_id
         allowed = every.copy()
         allowed[:, self._model.forbidden_ids] = -np.inf
-        for beam, row in enumerate(allowed):
-            self._forbid(row, sentence, beam, length)
+        ends = allowed[:, eos_id].copy()
+        if length <= self._min_lengths[sentence]:
+            allowed[:, eos_id] = -np.inf
+        if size := self._options["no_repeat_ngram"]:
+            for beam, row in enumerate(allowed):
+                ids = self.trace(sentence, beam, length - 1)
+                last = ids[len(ids) - size + 1 :]
+                for start in range(len(ids) - size + 1):
+                    if ids[start : start + size - 1] == last:
+                        row[ids[start + size - 1]] = -np.inf
+        is_stuck = allowed.max(axis=1) == -np.inf
+        allowed[is_stuck, eos_id] = ends[is_stuck]
         if self._draws:
             best = np.array([[self._draws[sentence](allowed[0])]])
         else:
@@ -219,21 +230,3 @@ class Rules:
         elif length <= len(prefix):
             best, allowed = np.full((len(every), 1), prefix[length - 1]), every
         return best, np.take_along_axis(allowed, best, axis=1), wants_end
-
-    def _forbid(self, row, sentence, beam, length) -> None:
-        """Sets log-probabilities `(V,)` to -inf for tokens that may not follow.
-
-        If none may, EOS stays.
-        """
-        eos_id = self._model.eos_id
-        end = row[eos_id]
-        if length <= self._min_lengths[sentence]:
-            row[eos_id] = -np.inf
-        if size := self._options["no_repeat_ngram"]:
-            ids = self.trace(sentence, beam, length - 1)
-            last = ids[len(ids) - size + 1 :]
-            for start in range(len(ids) - size + 1):
-                if ids[start : start + size - 1] == last:
-                    row[ids[start + size - 1]] = -np.inf
-        if row.max() == -np.inf:
-            row[eos_id] = end

@@ -55,18 +55,20 @@ def make_encoder(transformer: Transformer, max_length: int, precision: str) -> C
     def encode(ids):
         is_token = tf.minimum(ids, 1)
         mask = (1.0 - tf.cast(is_token, tf.float32)) * FORBIDDEN
-        mask = mask[:, None]  # (B, 1, S)
+        mask = tf.expand_dims(mask, 1)  # (B, 1, S)
         x = look_up(transformer.embedding_of_sources, ids, precision)
         # Not `tf.range`: the fast kernels need shapes that nothing computes.
         x += tf.gather(positions, tf.cumsum(is_token * 0 + 1, axis=1) - 1)
         x = run_encoder(
             transformer.encoder,
-            x[None],  # (1, B, S, D)
-            lambda layer, x: attend(layer, *project(layer, x), mask)[0],
+            tf.expand_dims(x, 0),  # (1, B, S, D)
+            lambda layer, x: attend(
+                layer, *project(layer, x, "query", "key", "value"), mask
+            )[0],
         )
         outputs = {"memory_mask": mask}
         for i, layer in enumerate(transformer.decoder.layers):
-            keys, values = project_memory(layer.memory_attention, x)
+            keys, values = project(layer.memory_attention, x, "key", "value")
             outputs[f"memory_keys_{i}"] = keys
             outputs[f"memory_values_{i}"] = values
         return outputs
@@ -121,11 +123,13 @@ def make_step(
         def self_attend(i, x):
             layer = layers[i]
             if layer.mixer == "ssru":
-                y, state = recur(layer.recurrence, x, inputs[f"state_{i}"][None])
-                outputs[f"state_{i}"] = state[0]
+                y, state = recur(
+                    layer.recurrence, x, tf.expand_dims(inputs[f"state_{i}"], 0)
+                )
+                outputs[f"state_{i}"] = tf.squeeze(state, 0)
                 return y
             attention = layer.self_attention
-            queries, keys, values = project(attention, x)
+            queries, keys, values = project(attention, x, "query", "key", "value")
             outputs.update({f"keys_{i}": keys, f"values_{i}": values})
             keys = tf.concat([keys, inputs[f"keys_{i}"]], axis=2)
             values = tf.concat([values, inputs[f"values_{i}"]], axis=2)
@@ -133,9 +137,10 @@ def make_step(
 
         def attend_to_memory(i, x):
             attention = layers[i].memory_attention
+            (queries,) = project(attention, x, "query")
             y, weights = attend(
                 attention,
-                split_heads(attention, apply_linear(attention.query_projection, x)),
+                queries,
                 inputs[f"memory_keys_{i}"],
                 inputs[f"memory_values_{i}"],
                 inputs["memory_mask"],
@@ -145,7 +150,7 @@ def make_step(
             return y
 
         x = run_decoder_step(
-            transformer.decoder, x[None], self_attend, attend_to_memory
+            transformer.decoder, tf.expand_dims(x, 0), self_attend, attend_to_memory
         )
         x = tf.reshape(x, [-1, x.shape[-1]])
         logits = tf.cast(transformer.compute_logits(x), tf.float32)
@@ -165,11 +170,22 @@ def make_step(
 
 
 def top_k(x, k):
-    """Returns the `k` highest values of each row, and their columns."""
-    if k > 1:
-        return tf.math.top_k(x, k)
-    columns = tf.argmax(x, axis=1, output_type=tf.int32)
-    return tf.reduce_max(x, axis=1, keepdims=True), columns[:, None]
+    """Returns the `k` highest values of each row, best first, and their columns.
+
+    LiteRT's own kernel is slow for long rows. So they are cut into parts that lie
+    one below the other: the highest values are in the `k` columns whose maximum is
+    highest.
+    """
+    size = x.shape[1]
+    count = max(n for n in range(1, 17) if size % n == 0 and size // n >= k)
+    width = size // count
+    parts = tf.reshape(x, [-1, count, width])
+    _, best = tf.math.top_k(tf.reduce_max(parts, axis=1), k)
+    offers = tf.gather(parts, best, axis=2, batch_dims=1)  # (N, count, k)
+    columns = tf.expand_dims(best, 1) + width * np.arange(count, dtype="int32")[:, None]
+    values, places = tf.math.top_k(tf.reshape(offers, [-1, count * k]), k)
+    columns = tf.reshape(columns, [-1, count * k])
+    return values, tf.gather(columns, places, batch_dims=1)
 
 
 def step_inputs(transformer: Transformer) -> dict[str, tf.TensorSpec]:
@@ -214,27 +230,45 @@ def look_up(layer, ids, precision):
     return x * layer.hidden_dim**0.5 if layer.scale else x
 
 
-def split_heads(layer, x):
-    """Turns `(1, B, T, H d)` into `(H, B, T, d)`.
+def project(layer, x, *names):
+    """Returns queries, keys or values of `(1, B, T, D)`, each `(H, B, T, d)`.
 
-    Two sizes are dynamic, so no reshaping could do this.
+    One product computes them all: its columns are in the order of the heads. The
+    keys are divided by `sqrt(d_k)`. As two sizes are dynamic, no reshaping could
+    split the heads.
     """
+    with tf.init_scope():  # Now, and not in the graph.
+        parts = [getattr(layer, f"{name}_projection") for name in names]
+        weights = [
+            split_columns(layer, name, part.kernel)
+            for name, part in zip(names, parts, strict=True)
+        ]
+        kernel = np.concatenate(weights, axis=2).reshape(len(weights[0]), -1)
+        bias = None
+        if layer.use_bias:
+            biases = [
+                split_columns(layer, name, part.bias[None])
+                for name, part in zip(names, parts, strict=True)
+            ]
+            bias = np.concatenate(biases, axis=2).reshape(-1)
+    y = tf.matmul(x, kernel)
+    y = split_heads(layer, y if bias is None else y + bias)
+    widths = [part.shape[2] for part in weights]
+    is_even = len({*widths}) == 1  # There is a faster kernel.
+    return tf.split(y, len(widths) if is_even else widths, axis=3)
+
+
+def split_columns(layer, name, weights):
+    """Turns `(D, H d)` into `(D, H, d)`; those of keys over `sqrt(d_k)`."""
+    weights = np.array(weights, "float32")
+    if name == "key":
+        weights *= np.float32(layer.key_dim**-0.5)
+    return weights.reshape(len(weights), layer.num_heads, -1)
+
+
+def split_heads(layer, x):
+    """Turns `(1, B, T, H d)` into `(H, B, T, d)`."""
     return tf.concat(tf.split(x, layer.num_heads, axis=3), axis=0)
-
-
-def project(layer, x):
-    """Returns queries, keys and values of `(1, B, T, D)`; the keys over `sqrt(d_k)`."""
-    return (
-        split_heads(layer, apply_linear(layer.query_projection, x)),
-        *project_memory(layer, x),
-    )
-
-
-def project_memory(layer, x):
-    """Returns the keys, over `sqrt(d_k)`, and values of `(1, B, S, D)`."""
-    keys = split_heads(layer, apply_linear(layer.key_projection, x))
-    values = split_heads(layer, apply_linear(layer.value_projection, x))
-    return keys * layer.key_dim**-0.5, values
 
 
 def attend(layer, queries, keys, values, mask):
@@ -242,7 +276,7 @@ def attend(layer, queries, keys, values, mask):
 
     Returns the output, `(1, B, T, D)`, and the weights, `(H, B, T, S)`.
     """
-    logits = tf.matmul(queries, keys, transpose_b=True) + mask[None]
+    logits = tf.matmul(queries, keys, transpose_b=True) + tf.expand_dims(mask, 0)
     weights = tf.nn.softmax(logits)
     heads = tf.split(tf.matmul(weights, values), layer.num_heads, axis=0)
     return apply_linear(layer.output_projection, tf.concat(heads, axis=3)), weights
