@@ -5,6 +5,7 @@ of a cache, `C` candidates, `V` vocabulary.
 """
 
 import pathlib
+from collections.abc import Callable
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
@@ -12,6 +13,11 @@ from ai_edge_litert.interpreter import Interpreter
 FORBIDDEN = -1e30  # Attention logit of positions that are not ancestors.
 BLOCK = 8  # Lengths are rounded up to its multiples, so that few sizes occur.
 FEW = 8  # Hypotheses that get room for translations of usual lengths at once.
+
+
+def views(graph: Interpreter, details: dict) -> dict[str, Callable]:
+    """Returns functions that return inputs or outputs, without a copy."""
+    return {name: graph.tensor(each["index"]) for name, each in details.items()}
 
 
 class Model:
@@ -36,15 +42,10 @@ class Model:
         encoder, step = (graph.get_signature_runner() for graph in graphs)
         self._source = encoder.get_input_details()["ids"]["index"]
         self._source_shape = None
-        self._memory = {
-            name: details["index"]
-            for name, details in encoder.get_output_details().items()
-        }
-        self._inputs = step.get_input_details()
-        self._outputs = {
-            name: details["index"]
-            for name, details in step.get_output_details().items()
-        }
+        self._details = step.get_input_details()
+        self._memory = views(self._encoder, encoder.get_output_details())
+        self._inputs = views(self._step, self._details)
+        self._outputs = views(self._step, step.get_output_details())
         self._caches = [n for n in self._inputs if n.startswith(("keys", "values"))]
         self._states = [n for n in self._inputs if n.startswith("state")]
         self._sizes = None
@@ -64,18 +65,18 @@ class Model:
         self._encoder.invoke()
         self._position = 0
         # Resizing costs a sentence much, and computing with empty entries a batch.
-        capacity = BLOCK if len(sources) * beams > FEW else BLOCK + length
+        capacity = BLOCK if len(sources) * beams > FEW else length
         self._resize(len(sources), beams, length, capacity)
-        for name, index in self._memory.items():
-            self._view(name)[:] = self._encoder.get_tensor(index)
+        for name, memory in self._memory.items():
+            self._inputs[name]()[:] = memory()
         for name in self._states:
-            self._view(name)[:] = 0
+            self._inputs[name]()[:] = 0
         if self._caches:
-            self._clear(self._view("mask"))
+            self._clear(self._inputs["mask"]())
 
     def _resize(self, sentences: int, beams: int, length: int, capacity: int):
         """Gives the inputs of the step their shapes, unless they have them."""
-        self._rows = np.arange(sentences)[:, None]
+        self._rows, self._hypotheses = np.arange(sentences)[:, None], np.arange(beams)
         self._beams, self._capacity = beams, capacity
         sizes = sentences, beams, length, capacity
         if sizes == self._sizes:
@@ -86,7 +87,7 @@ class Model:
             **{"keys": [sentences, entries], "values": [sentences, entries]},
             **{"state": sizes[:2], "memory": [sentences, length]},
         }
-        for name, details in self._inputs.items():
+        for name, details in self._details.items():
             left = iter(dynamic.get(name.split("_")[0], ()))
             shape = [n if n > 0 else next(left) for n in details["shape_signature"]]
             self._step.resize_tensor_input(details["index"], shape)
@@ -94,12 +95,12 @@ class Model:
         self._sizes = sizes
         # The caches hold no NaN, as a weight of 0 times NaN would be NaN.
         for name in self._caches:
-            self._view(name)[:] = 0
+            self._inputs[name]()[:] = 0
 
     def _clear(self, mask: np.ndarray) -> None:
         """Lets each hypothesis attend to its new token, the first columns, only."""
         mask[:] = FORBIDDEN
-        mask[:, range(self._beams), range(self._beams)] = 0
+        mask[:, self._hypotheses, self._hypotheses] = 0
 
     def keep(self, rows: np.ndarray, capacity: int | None = None) -> None:
         """Keeps these sentences only, with room for so many positions."""
@@ -107,27 +108,24 @@ class Model:
         kept = {}
         for name in self._inputs.keys() - {"ids", "position"}:
             axis = 1 if "keys" in name or "values" in name else 0
-            kept[name] = self._view(name).take(rows, axis)
+            kept[name] = self._inputs[name]().take(rows, axis)
         self._resize(len(rows), self._beams, self._sizes[2], capacity)
         for name, values in kept.items():
-            view = self._view(name)
+            view = self._inputs[name]()
             if name == "mask":
                 self._clear(view)
             view[tuple(map(slice, values.shape))] = values
 
-    def _view(self, name):
-        return self._step.tensor(self._inputs[name]["index"])()
-
     def output(self, name: str) -> np.ndarray:
         """Returns an output of the last step."""
-        return self._step.get_tensor(self._outputs[name])
+        return self._outputs[name]().copy()
 
     def step(self, tokens: np.ndarray) -> None:
         """Decodes the next position of each hypothesis, after `tokens` `(B, K)`."""
         if self._caches and self._position == self._capacity:
             self.keep(self._rows[:, 0], self._capacity + BLOCK)
-        self._view("ids")[:] = tokens
-        self._view("position")[:] = self._position
+        self._inputs["ids"]()[:] = tokens
+        self._inputs["position"]()[:] = self._position
         self._step.invoke()
 
     def log_probabilities(self) -> np.ndarray:
@@ -141,11 +139,12 @@ class Model:
         """Makes each hypothesis continue the one of its parent, `(B, K)`."""
         start, beams = self._position * self._beams, self._beams
         for name in self._caches:
-            self._view(name)[:, :, start : start + beams] = self.output(name)
+            self._inputs[name]()[:, :, start : start + beams] = self._outputs[name]()
         for name in self._states:
-            self._view(name)[:] = self.output(name)[self._rows, parents]
+            self._inputs[name]()[:] = self._outputs[name]()[self._rows, parents]
         if self._caches:
-            columns = self._view("mask")[:, :, beams:]
-            columns[:, :, :start] = columns[self._rows, parents, :start]
-            columns[self._rows, np.arange(beams), start + parents] = 0
+            columns = self._inputs["mask"]()[:, :, beams:]
+            if beams > 1:  # It is faster.
+                columns[:, :, :start] = columns[self._rows, parents, :start]
+            columns[self._rows, self._hypotheses, start + parents] = 0
         self._position += 1

@@ -53,30 +53,28 @@ def search(
     model.start(sources, beams)
     for length in range(1, rules.limits.max() + 1):
         model.step(last)
-        tokens, values, wants_end = rules.find_candidates(sentences, length)
+        tokens, values = rules.find_candidates(sentences, length)
         scores = (totals[:, :, None] + values).reshape(len(sentences), -1)
-        order = np.argsort(-scores, axis=1, kind="stable")
-        order = order[:, : count_candidates(beams)]
+        order = (-scores).argsort(axis=1, kind="stable")[:, : count_candidates(beams)]
         scores, tokens = scores[rows, order], tokens.reshape(scores.shape)[rows, order]
         parents = order // values.shape[2]
         is_end = tokens == model.eos_id
-        if is_end.any():
+        if np.count_nonzero(is_end):
             for row, i in zip(*np.nonzero(is_end & (scores > -np.inf)), strict=True):
-                parent = parents[row, i]
-                wanted = wants_end[row, parent]
-                finished.add(sentences[row], parent, length, scores[row, i], wanted)
+                finished.add(sentences[row], parents[row, i], length, scores[row, i])
             scores[is_end] = -np.inf
-            order = np.argsort(is_end, axis=1, kind="stable")
+            order = is_end.argsort(axis=1, kind="stable")
             scores, tokens, parents = (
                 x[rows, order] for x in (scores, tokens, parents)
             )
         totals, last, parents = (x[:, :beams] for x in (scores, tokens, parents))
         rules.history[:, length - 1, sentences] = last, parents
         left = finished.may_improve(sentences, totals[:, 0], length)
-        if not left.any():
+        count = np.count_nonzero(left)
+        if not count:
             break
         model.reorder(parents)
-        if 2 * np.count_nonzero(left) <= len(sentences):
+        if 2 * count <= len(sentences):
             model.keep(np.flatnonzero(left))
             totals, last, sentences = totals[left], last[left], sentences[left]
             rows = np.arange(len(sentences))[:, None]
@@ -106,10 +104,10 @@ class Finished:
         self._best = [[] for _ in limits]  # Scores, beams, lengths, and whether cut.
         self._worst = np.full(len(limits), -np.inf, np.float32)
 
-    def add(self, sentence, parent, length, total, wanted) -> None:
+    def add(self, sentence, parent, length, total) -> None:
         """Adds the hypothesis that continues `parent` with EOS."""
         score = total / self._penalties[length]
-        was_cut = bool(length == self._rules.limits[sentence] and not wanted)
+        was_cut = bool(self._rules.was_cut[sentence, parent])
         best = self._best[sentence]
         best.append((score, parent, length, was_cut))
         # The sort is stable: the earlier of equal hypotheses stays first.
@@ -139,7 +137,8 @@ class Rules:
     """What may follow: limits, prefixes, `min_length`, `no_repeat_ngram`, samples.
 
     Its arguments are `search`'s. `history`, `(2, limit, B, K)`, has of each step
-    the tokens of the hypotheses, and which hypotheses these continue.
+    the tokens of the hypotheses, and which hypotheses these continue; `was_cut`,
+    `(B, K)`, whether the limit forced EOS on a hypothesis.
     """
 
     def __init__(self, model, sources, prefixes, options, draws):
@@ -151,6 +150,7 @@ class Rules:
         self.limits = np.minimum(longest, model.max_length)
         shape = self.limits.max(), len(sources), options["beam_size"]
         self.history = np.zeros((2, *shape), np.int32)
+        self.was_cut = np.zeros(shape[1:], bool)
         # The end comes at the limit.
         self._min_lengths = np.minimum(options["min_length"], self.limits - 1)
         # The graph's candidates suffice for a step after these, but the last.
@@ -171,33 +171,28 @@ class Rules:
         return ids[::-1]
 
     def find_candidates(self, sentences, length) -> tuple[np.ndarray, ...]:
-        """Returns the candidates for the next token of all hypotheses.
+        """Returns the candidates for the next token of all hypotheses, best first.
 
-        These are tokens `(B, K, C)`, best first; their log-probabilities
-        `(B, K, C)`; and bools `(B, K)`, whether the best token would be EOS were
-        it not forced.
+        These are tokens `(B, K, C)` and their log-probabilities `(B, K, C)`.
         """
         model, shape = self._model, (len(sentences), self._options["beam_size"], -1)
         tokens = model.output("candidates").reshape(shape)
         values = model.output("log_probabilities").reshape(shape)
-        wants_end = tokens[:, :, 0] == model.eos_id
         if length in self._plain_lengths:  # It is faster.
-            return tokens, values, wants_end
+            return tokens, values
         limits = self.limits[sentences]
         others = np.flatnonzero((length <= self._until[sentences]) | (length == limits))
         if not len(others):
-            return tokens, values, wants_end
+            return tokens, values
         missing = [(0, 0), (0, 0), (0, self._width - tokens.shape[2])]
         tokens, values = np.pad(tokens, missing), np.pad(values, missing)
         values[others] = -np.inf
         every = model.log_probabilities()
         for row in others:
-            best, found, wants_end[row] = self._choose(
-                every[row], sentences[row], length
-            )
+            best, found = self._choose(every[row], sentences[row], length)
             tokens[row, :, : best.shape[1]] = best
             values[row, :, : best.shape[1]] = found
-        return tokens, values, wants_end
+        return tokens, values
 
     def _choose(self, every, sentence, length):
         """Returns `find_candidates` of one sentence, of log-probabilities `(K, V)`.
@@ -223,10 +218,10 @@ class Rules:
             best = np.array([[self._draws[sentence](allowed[0])]])
         else:
             best = np.argsort(-allowed, axis=1, kind="stable")[:, : self._width]
-        wants_end = best[:, 0] == eos_id
         prefix = self._prefixes[sentence]
         if length == self.limits[sentence]:
+            self.was_cut[sentence] = best[:, 0] != eos_id
             best, allowed = np.full((len(every), 1), eos_id), every
         elif length <= len(prefix):
             best, allowed = np.full((len(every), 1), prefix[length - 1]), every
-        return best, np.take_along_axis(allowed, best, axis=1), wants_end
+        return best, np.take_along_axis(allowed, best, axis=1)

@@ -306,19 +306,21 @@ class Translator:
         """Returns the best translations of each text."""
         encoded = [self.encode_source(text) for text in texts]
         found = [[Translation("", 0.0, False)] for _ in texts]
+        decode = self._target.decode
 
         def find(model, part):
-            columns = [ids for ids, _ in encoded], prefixes, draws
-            sources, *others = (x and [x[i] for i in part] for x in columns)
-            rows = search(model, sources, others[0], num_hypotheses, options, others[1])
+            rows = search(
+                model,
+                [encoded[i][0] for i in part],
+                [prefixes[i] for i in part],
+                num_hypotheses,
+                options,
+                draws and [draws[i] for i in part],
+            )
             for i, row in zip(part, rows, strict=True):
                 found[i] = [
-                    Translation(
-                        self._target.decode(ids[:-1]),
-                        float(score),
-                        encoded[i][1] or truncated,
-                    )
-                    for ids, score, truncated in row
+                    Translation(decode(ids[:-1]), float(score), cut or encoded[i][1])
+                    for ids, score, cut in row
                 ]
 
         lengths = [len(ids) for ids, _ in encoded]

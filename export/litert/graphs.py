@@ -1,13 +1,15 @@
 """The graphs of a LiteRT export: the encoder, and one step of the decoder.
 
-A graph has one sentence, so nothing is padded and no batch mate can change a
-translation. Lengths are dynamic. The step gets the keys and values of all
-earlier positions of all hypotheses, in the order of computation; a mask selects
-the ancestors of each hypothesis. So the caller appends to them, and never
-reorders them.
+Lengths and the number of sentences are dynamic. A row of a product depends on no
+other row, in int8 either, and no sentence attends to padding or to another one: so
+no batch mate changes a translation. The step gets the keys and values of all earlier
+positions of all hypotheses of a sentence, in the order of computation; a mask selects
+the ancestors of each hypothesis. So the caller appends to them, and never reorders
+them.
 
-Axes: `S` source tokens, `K` hypotheses, `C` candidates, `L` cached entries, `H`
-heads, `D` width of the model, `d` features of a head, `V` vocabulary.
+Axes: `B` sentences, `S` source tokens, `K` hypotheses of a sentence, `C` candidates,
+`L` cached entries, `H` heads, `D` width of the model, `d` features of a head, `V`
+vocabulary.
 """
 
 from collections.abc import Callable
@@ -39,13 +41,19 @@ def make_encoder(transformer: Transformer, max_length: int, precision: str) -> C
     Its input is `ids`, int32 `(B, S)`, `S` at most `max_length`, with 0 as padding.
     Its outputs are `memory_mask`, `(B, 1, S)`, 0 or `FORBIDDEN`; `memory_keys_0`,
     `(H, B, S, d_k)`, divided by `sqrt(d_k)`, `memory_values_0`, `(H, B, S, d_v)`,
-    and so on. A subclass that computes something else is refused.
+    and so on. A subclass that computes something else, and a model that `quantize` has
+    changed, are refused.
     """
     if not is_supported(transformer):
         raise UserError(
             "--format must be saved_model for a model that replaces `encode`, "
             "`decode_states`, the embedding or a stack. "
             f"Received: {type(transformer).__name__}"
+        )
+    if transformer.get_config().get("quantized"):
+        raise UserError(
+            "--format must be saved_model for a model that `quantize` has "
+            "changed. Received: --format litert"
         )
     positions = encode_positions(transformer, max_length)
 
@@ -233,37 +241,29 @@ def look_up(layer, ids, precision):
 def project(layer, x, *names):
     """Returns queries, keys or values of `(1, B, T, D)`, each `(H, B, T, d)`.
 
-    One product computes them all: its columns are in the order of the heads. The
-    keys are divided by `sqrt(d_k)`. As two sizes are dynamic, no reshaping could
-    split the heads.
+    One product computes them all. As two sizes are dynamic, no reshaping could split
+    the heads.
     """
+    widths = [layer.value_width if name == "value" else layer.key_dim for name in names]
     with tf.init_scope():  # Now, and not in the graph.
-        parts = [getattr(layer, f"{name}_projection") for name in names]
-        weights = [
-            split_columns(layer, name, part.kernel)
-            for name, part in zip(names, parts, strict=True)
-        ]
-        kernel = np.concatenate(weights, axis=2).reshape(len(weights[0]), -1)
-        bias = None
-        if layer.use_bias:
-            biases = [
-                split_columns(layer, name, part.bias[None])
-                for name, part in zip(names, parts, strict=True)
-            ]
-            bias = np.concatenate(biases, axis=2).reshape(-1)
+        kernel = join_heads(layer, names, "kernel")
+        bias = join_heads(layer, names, "bias") if layer.use_bias else None
     y = tf.matmul(x, kernel)
     y = split_heads(layer, y if bias is None else y + bias)
-    widths = [part.shape[2] for part in weights]
     is_even = len({*widths}) == 1  # There is a faster kernel.
     return tf.split(y, len(widths) if is_even else widths, axis=3)
 
 
-def split_columns(layer, name, weights):
-    """Turns `(D, H d)` into `(D, H, d)`; those of keys over `sqrt(d_k)`."""
-    weights = np.array(weights, "float32")
-    if name == "key":
-        weights *= np.float32(layer.key_dim**-0.5)
-    return weights.reshape(len(weights), layer.num_heads, -1)
+def join_heads(layer, names, weight):
+    """Joins weights of projections, head by head; those of keys over `sqrt(d_k)`."""
+    joined = []
+    for name in names:
+        x = np.array(getattr(getattr(layer, f"{name}_projection"), weight), "float32")
+        if name == "key":
+            x *= np.float32(layer.key_dim**-0.5)
+        joined.append(x.reshape(*x.shape[:-1], layer.num_heads, -1))
+    joined = np.concatenate(joined, axis=-1)
+    return joined.reshape(*joined.shape[:-2], -1)
 
 
 def split_heads(layer, x):
