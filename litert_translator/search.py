@@ -51,7 +51,7 @@ def search(
     totals = np.full((len(sources), beams), -np.inf, np.float32)
     totals[:, 0] = 0  # If all were active, they would stay equal.
     model.start(sources, beams)
-    for length in range(1, rules.limits.max() + 1):
+    for length in range(1, rules.longest + 1):
         model.step(last)
         tokens, values = rules.find_candidates(sentences, length)
         scores = (totals[:, :, None] + values).reshape(len(sentences), -1)
@@ -99,7 +99,7 @@ class Finished:
     def __init__(self, eos_id, rules, num_hypotheses, options):
         self._eos_id, self._rules, self._most = eos_id, rules, num_hypotheses
         limits = rules.limits
-        self._penalties = length_penalty(np.arange(limits.max() + 2), options)
+        self._penalties = length_penalty(np.arange(rules.longest + 2), options)
         self._last_penalties = self._penalties[limits]
         self._best = [[] for _ in limits]  # Scores, beams, lengths, and whether cut.
         self._worst = np.full(len(limits), -np.inf, np.float32)
@@ -144,22 +144,28 @@ class Rules:
     def __init__(self, model, sources, prefixes, options, draws):
         self._model, self._options, self._draws = model, options, draws
         self._prefixes = [prefix[: model.max_length - 1] for prefix in prefixes]
-        lengths = np.array([len(ids) for ids in sources])
-        forced = np.array([len(prefix) for prefix in self._prefixes])
-        longest = np.maximum(lengths + options["max_extra_length"], forced + 1)
-        self.limits = np.minimum(longest, model.max_length)
-        shape = self.limits.max(), len(sources), options["beam_size"]
+        extra = options["max_extra_length"]
+        extras = extra if np.ndim(extra) else [extra] * len(sources)
+        limits = [
+            min(max(len(source) + extra, len(prefix) + 1), model.max_length)
+            for source, extra, prefix in zip(
+                sources, extras, self._prefixes, strict=True
+            )
+        ]
+        self.limits, self.longest = np.array(limits), max(limits)
+        shape = self.longest, len(sources), options["beam_size"]
         self.history = np.zeros((2, *shape), np.int32)
         self.was_cut = np.zeros(shape[1:], bool)
         # The end comes at the limit.
-        self._min_lengths = np.minimum(options["min_length"], self.limits - 1)
+        self._min_lengths = [min(options["min_length"], limit - 1) for limit in limits]
         # The graph's candidates suffice for a step after these, but the last.
+        until = [*map(max, map(len, self._prefixes), self._min_lengths)]
         count = count_candidates(options["beam_size"])
         self._width = max(count, model.num_candidates)
-        self._until = np.maximum(forced, self._min_lengths)
         if draws or options["no_repeat_ngram"] or count > model.num_candidates:
-            self._until = self.limits
-        self._plain_lengths = range(int(self._until.max()) + 1, int(self.limits.min()))
+            until = limits
+        self._until = np.array(until)
+        self._plain_lengths = range(max(until) + 1, min(limits))
 
     def trace(self, sentence, beam, length) -> list[int]:
         """Returns the ids of a hypothesis after so many steps."""
