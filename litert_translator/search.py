@@ -74,7 +74,7 @@ def search(
         if not count:
             break
         model.reorder(parents)
-        if 2 * count <= len(sentences):
+        if 4 * count <= 3 * len(sentences):
             model.keep(np.flatnonzero(left))
             totals, last, sentences = totals[left], last[left], sentences[left]
             rows = np.arange(len(sentences))[:, None]

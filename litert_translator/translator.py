@@ -17,7 +17,7 @@ from litert_translator.search import length_penalty, search
 
 # Hypotheses times source tokens that are searched together, so that their keys and
 # values stay in the processor's cache.
-POSITIONS = 4096
+POSITIONS = 1024
 # The lowest value of each option, and whether it must be an int.
 OPTIONS = {
     "beam_size": (1, True),
@@ -99,6 +99,23 @@ def check_texts(**lists: list) -> None:
             f"{' and '.join(f'`{name}`' for name in lengths)} must have the "
             f"same length. Received: {' and '.join(map(str, lengths.values()))}"
         )
+
+
+def make_batches(lengths: list[int], beams: int, num_threads: int) -> list[list[int]]:
+    """Returns indices of sources that are translated together, the longest first.
+
+    Sources of about one length need little padding. Empty ones, which have EOS
+    only, are left out.
+    """
+    order = [int(i) for i in np.argsort(lengths, kind="stable") if lengths[i] > 1]
+    share = -(-len(order) // num_threads)
+    batches = []
+    while order:
+        fit = POSITIONS // (beams * lengths[order[-1]])
+        count = max(1, min(share, fit))
+        batches.append(order[-count:])
+        del order[-count:]
+    return batches
 
 
 class Translator:
@@ -292,8 +309,9 @@ class Translator:
         """Returns `find(model, part)` of each part, several at a time."""
 
         def find_one(part):
-            model = self._models.get() or Model(self._folder, self.settings)
+            model = self._models.get()
             try:
+                model = model or Model(self._folder, self.settings)
                 return find(model, part)
             finally:
                 self._models.put(model)
@@ -324,21 +342,5 @@ class Translator:
                 ]
 
         lengths = [len(ids) for ids, _ in encoded]
-        self._run(find, self._make_batches(lengths, options["beam_size"]))
+        self._run(find, make_batches(lengths, options["beam_size"], self._num_threads))
         return found
-
-    def _make_batches(self, lengths, beams):
-        """Returns lists of indices of sentences that are translated together.
-
-        Sentences of about one length need little padding. Empty ones, which have
-        EOS only, are left out.
-        """
-        order = [i for i in np.argsort(lengths, kind="stable") if lengths[i] > 1]
-        most = -(-len(order) // self._num_threads)
-        batches = []
-        while order:  # The longest first.
-            fit = POSITIONS // (beams * lengths[order[-1]])
-            count = max(1, min(most, fit))
-            batches.append(order[-count:])
-            del order[-count:]
-        return batches

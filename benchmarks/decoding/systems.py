@@ -6,6 +6,7 @@ process holds one library alone.
 """
 
 import concurrent.futures
+import itertools
 import json
 import pathlib
 import threading
@@ -133,6 +134,7 @@ def load_litert(setting: Setting) -> Translate:
     """Loads LiteRT with the weights of this package, a model for each thread."""
     from litert_translator.graphs import Model
     from litert_translator.search import search
+    from litert_translator.translator import make_batches
 
     path = setting.folder / f"litert-{setting.precision}-{setting.beam_size}/1"
     settings = json.loads((path / "config.json").read_text("utf-8"))
@@ -147,9 +149,12 @@ def load_litert(setting: Setting) -> Translate:
 
     def translate(batch):
         rows = [*zip(batch["source_ids"], extra_lengths(batch), strict=True)]
-        size = -(-len(rows) // setting.threads)
-        parts = [rows[i : i + size] for i in range(0, len(rows), size)]
-        return [ids for found in run(parts) for ids in found]
+        lengths = [len(ids) for ids, _ in rows]
+        parts = make_batches(lengths, setting.beam_size, setting.threads)
+        found = run([rows[i] for i in part] for part in parts)
+        chain = itertools.chain.from_iterable
+        answers = dict(zip(chain(parts), chain(found), strict=True))
+        return [answers[i] for i in range(len(rows))]
 
     return translate
 
