@@ -6,7 +6,7 @@ import math
 import numbers
 import os
 import pathlib
-import threading
+import queue
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,9 @@ import sentencepiece
 from litert_translator.graphs import Model
 from litert_translator.search import length_penalty, search
 
+# Hypotheses times source tokens that are searched together, so that their keys and
+# values stay in the processor's cache.
+POSITIONS = 1024
 # The lowest value of each option, and whether it must be an int.
 OPTIONS = {
     "beam_size": (1, True),
@@ -98,6 +101,23 @@ def check_texts(**lists: list) -> None:
         )
 
 
+def make_batches(lengths: list[int], beams: int, num_threads: int) -> list[list[int]]:
+    """Returns indices of sources that are translated together, the longest first.
+
+    Sources of about one length need little padding. Empty ones, which have EOS
+    only, are left out.
+    """
+    order = [int(i) for i in np.argsort(lengths, kind="stable") if lengths[i] > 1]
+    share = -(-len(order) // num_threads)
+    batches = []
+    while order:
+        fit = POSITIONS // (beams * lengths[order[-1]])
+        count = max(1, min(share, fit))
+        batches.append(order[-count:])
+        del order[-count:]
+    return batches
+
+
 class Translator:
     """Translates texts by beam search (Vaswani et al., 2017, Section 6.1).
 
@@ -108,7 +128,7 @@ class Translator:
 
     Args:
         folder: Path of a version of an export.
-        num_threads: Int, number of sentences that are translated at a time.
+        num_threads: Int, number of batches that are translated at a time.
             Each thread has a copy of the weights. `None`: as many as the CPUs
             that this process may use.
 
@@ -128,10 +148,12 @@ class Translator:
             check_numbers(num_threads=num_threads)
         if num_threads is None and hasattr(os, "sched_getaffinity"):
             num_threads = len(os.sched_getaffinity(0))
-        self._pool = concurrent.futures.ThreadPoolExecutor(
-            num_threads or os.cpu_count()
-        )
-        self._local = threading.local()
+        self._num_threads = num_threads or os.cpu_count()
+        self._pool = concurrent.futures.ThreadPoolExecutor(self._num_threads)
+        # A model for each thread, once it is needed.
+        self._models = queue.LifoQueue()
+        for _ in range(self._num_threads):
+            self._models.put(None)
 
     def _read(self, name: str | None) -> bytes:
         """Returns the content of a file of the folder."""
@@ -169,12 +191,8 @@ class Translator:
         options = self._check(num_hypotheses, options)
         prefixes = [""] * len(texts) if prefixes is None else prefixes
         check_texts(texts=texts, prefixes=prefixes)
-
-        def find(text, prefix):
-            prefix = self._target.encode(to_bytes(prefix))
-            return self._find(text, num_hypotheses, options, prefix)
-
-        return list(self._pool.map(find, texts, prefixes))
+        prefixes = [self._target.encode(to_bytes(prefix)) for prefix in prefixes]
+        return self._find(texts, num_hypotheses, options, prefixes)
 
     def sample(
         self,
@@ -211,7 +229,7 @@ class Translator:
                 f"at most 1. Received: {temperature=}, {top_p=}"
             )
 
-        def find(text, seed):
+        def make_draw(seed):
             random = np.random.default_rng(seed)
 
             def draw(log_probabilities):
@@ -223,9 +241,11 @@ class Translator:
                 p = p[:count] / p[:count].sum()
                 return random.choice(order[:count], p=p)
 
-            return self._find(text, 1, options, draw=draw)[0]
+            return draw
 
-        return list(self._pool.map(find, texts, seeds))
+        draws = [make_draw(seed) for seed in seeds]
+        found = self._find(texts, 1, options, [()] * len(texts), draws)
+        return [best for (best,) in found]
 
     def align(self, sources: list[str], targets: list[str]) -> list[Alignment]:
         """Aligns texts with their translations, and scores these.
@@ -235,18 +255,18 @@ class Translator:
         """
         check_texts(sources=sources, targets=targets)
 
-        def find(source, target):
+        def find(model, pair):
+            source, target = pair
             source_ids, source_cut = self.encode_source(source)
             target_ids, target_cut = self._encode(self._target, target)
-            model = self._model()
-            model.start(source_ids, 1)
+            model.start([source_ids], 1)
             attention, log_probabilities = [], []
             last = model.bos_id
             for token in target_ids:
-                model.step([last])
-                attention.append(model.output("attention")[0])
-                log_probabilities.append(model.log_probabilities()[0, token])
-                model.reorder([0])
+                model.step(last)
+                attention.append(model.output("attention")[0, 0, : len(source_ids)])
+                log_probabilities.append(model.log_probabilities()[0, 0, token])
+                model.reorder(np.array([[0]]))
                 last = token
             penalty = length_penalty(len(target_ids), self.settings["search"])
             return Alignment(
@@ -258,7 +278,7 @@ class Translator:
                 source_cut or target_cut,
             )
 
-        return list(self._pool.map(find, sources, targets))
+        return self._run(find, [*zip(sources, targets, strict=True)])
 
     def _check(self, num_hypotheses, options):
         """Returns the options of the export with those given."""
@@ -285,19 +305,42 @@ class Translator:
         ids = tokenizer.encode(to_bytes(text))
         return [*ids[: limit - 1], self.settings["eos_id"]], len(ids) >= limit
 
-    def _model(self):
-        """Returns the model of this thread."""
-        if not hasattr(self._local, "model"):
-            self._local.model = Model(self._folder, self.settings)
-        return self._local.model
+    def _run(self, find, parts):
+        """Returns `find(model, part)` of each part, several at a time."""
 
-    def _find(self, text, num_hypotheses, options, prefix=(), draw=None):
-        """Returns the best translations of a text."""
-        ids, cut = self.encode_source(text)
-        if len(ids) == 1:
-            return [Translation("", 0.0, False)]
-        found = search(self._model(), ids, prefix, num_hypotheses, options, draw)
-        return [
-            Translation(self._target.decode(ids[:-1]), float(score), cut or truncated)
-            for ids, score, truncated in found
-        ]
+        def find_one(part):
+            model = self._models.get()
+            try:
+                model = model or Model(self._folder, self.settings)
+                return find(model, part)
+            finally:
+                self._models.put(model)
+
+        if len(parts) == 1:  # Another thread would start later.
+            return [find_one(parts[0])]
+        return list(self._pool.map(find_one, parts))
+
+    def _find(self, texts, num_hypotheses, options, prefixes, draws=None):
+        """Returns the best translations of each text."""
+        encoded = [self.encode_source(text) for text in texts]
+        found = [[Translation("", 0.0, False)] for _ in texts]
+        decode = self._target.decode
+
+        def find(model, part):
+            rows = search(
+                model,
+                [encoded[i][0] for i in part],
+                [prefixes[i] for i in part],
+                num_hypotheses,
+                options,
+                draws and [draws[i] for i in part],
+            )
+            for i, row in zip(part, rows, strict=True):
+                found[i] = [
+                    Translation(decode(ids[:-1]), float(score), cut or encoded[i][1])
+                    for ids, score, cut in row
+                ]
+
+        lengths = [len(ids) for ids, _ in encoded]
+        self._run(find, make_batches(lengths, options["beam_size"], self._num_threads))
+        return found

@@ -6,6 +6,7 @@ process holds one library alone.
 """
 
 import concurrent.futures
+import itertools
 import json
 import pathlib
 import threading
@@ -133,19 +134,29 @@ def load_litert(setting: Setting) -> Translate:
     """Loads LiteRT with the weights of this package, a model for each thread."""
     from litert_translator.graphs import Model
     from litert_translator.search import search
+    from litert_translator.translator import make_batches
 
     path = setting.folder / f"litert-{setting.precision}-{setting.beam_size}/1"
     settings = json.loads((path / "config.json").read_text("utf-8"))
 
-    def find(model, row):
-        ids, extra = row
+    def find(model, rows):
+        sources, extra = zip(*rows, strict=True)
         options = {**settings["search"], "max_extra_length": extra}
-        return search(model, ids, [], 1, options)[0].ids
+        found = search(model, sources, [[]] * len(rows), 1, options)
+        return [best.ids for (best,) in found]
 
     run = map_on_threads(setting.threads, lambda: Model(path, settings), find)
-    return lambda batch: run(
-        zip(batch["source_ids"], extra_lengths(batch), strict=True)
-    )
+
+    def translate(batch):
+        rows = [*zip(batch["source_ids"], extra_lengths(batch), strict=True)]
+        lengths = [len(ids) for ids, _ in rows]
+        parts = make_batches(lengths, setting.beam_size, setting.threads)
+        found = run([rows[i] for i in part] for part in parts)
+        chain = itertools.chain.from_iterable
+        answers = dict(zip(chain(parts), chain(found), strict=True))
+        return [answers[i] for i in range(len(rows))]
+
+    return translate
 
 
 def load_hugging_face(setting: Setting) -> Translate:

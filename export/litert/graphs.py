@@ -1,13 +1,15 @@
 """The graphs of a LiteRT export: the encoder, and one step of the decoder.
 
-A graph has one sentence, so nothing is padded and no batch mate can change a
-translation. Lengths are dynamic. The step gets the keys and values of all
-earlier positions of all hypotheses, in the order of computation; a mask selects
-the ancestors of each hypothesis. So the caller appends to them, and never
-reorders them.
+Lengths and the number of sentences are dynamic. A row of a product depends on no
+other row, in int8 either, and no sentence attends to padding or to another one: so
+no batch mate changes a translation. The step gets the keys and values of all earlier
+positions of all hypotheses of a sentence, in the order of computation; a mask selects
+the ancestors of each hypothesis. So the caller appends to them, and never reorders
+them.
 
-Axes: `S` source tokens, `K` hypotheses, `C` candidates, `L` cached entries, `H`
-heads, `D` width of the model, `d` features of a head, `V` vocabulary.
+Axes: `B` sentences, `S` source tokens, `K` hypotheses of a sentence, `C` candidates,
+`L` cached entries, `H` heads, `D` width of the model, `d` features of a head, `V`
+vocabulary.
 """
 
 from collections.abc import Callable
@@ -30,13 +32,17 @@ from keras_transformer.search.tensorflow.layers import (
     run_encoder,
 )
 
+FORBIDDEN = -1e30  # Attention logit of what a query may not attend to.
+
 
 def make_encoder(transformer: Transformer, max_length: int, precision: str) -> Callable:
     """Returns a function from source ids to the memory of each decoder layer.
 
-    Its input is `ids`, int32 `(S,)`, `S` at most `max_length`. Its outputs are
-    `memory_keys_0`, `(H, S, d_k)`, divided by `sqrt(d_k)`, `memory_values_0`,
-    `(H, S, d_v)`, and so on. A subclass that computes something else is refused.
+    Its input is `ids`, int32 `(B, S)`, `S` at most `max_length`, with 0 as padding.
+    Its outputs are `memory_mask`, `(B, 1, S)`, 0 or `FORBIDDEN`; `memory_keys_0`,
+    `(H, B, S, d_k)`, divided by `sqrt(d_k)`, `memory_values_0`, `(H, B, S, d_v)`,
+    and so on. A subclass that computes something else, and a model that `quantize` has
+    changed, are refused.
     """
     if not is_supported(transformer):
         raise UserError(
@@ -44,24 +50,33 @@ def make_encoder(transformer: Transformer, max_length: int, precision: str) -> C
             "`decode_states`, the embedding or a stack. "
             f"Received: {type(transformer).__name__}"
         )
+    if transformer.get_config().get("quantized"):
+        raise UserError(
+            "--format must be saved_model for a model that `quantize` has "
+            "changed. Received: --format litert"
+        )
     positions = encode_positions(transformer, max_length)
 
     @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.int32, "ids")], autograph=False
+        input_signature=[tf.TensorSpec([None, None], tf.int32, "ids")], autograph=False
     )
     def encode(ids):
+        is_token = tf.minimum(ids, 1)
+        mask = (1.0 - tf.cast(is_token, tf.float32)) * FORBIDDEN
+        mask = tf.expand_dims(mask, 1)  # (B, 1, S)
         x = look_up(transformer.embedding_of_sources, ids, precision)
         # Not `tf.range`: the fast kernels need shapes that nothing computes.
-        count = tf.cumsum(tf.minimum(ids + 1, 1))
-        x += tf.gather(positions, count - 1)
+        x += tf.gather(positions, tf.cumsum(is_token * 0 + 1, axis=1) - 1)
         x = run_encoder(
             transformer.encoder,
-            x,
-            lambda layer, x: attend(layer, x, *project(layer, x))[0],
+            tf.expand_dims(x, 0),  # (1, B, S, D)
+            lambda layer, x: attend(
+                layer, *project(layer, x, "query", "key", "value"), mask
+            )[0],
         )
-        outputs = {}
+        outputs = {"memory_mask": mask}
         for i, layer in enumerate(transformer.decoder.layers):
-            keys, values = project(layer.memory_attention, x)
+            keys, values = project(layer.memory_attention, x, "key", "value")
             outputs[f"memory_keys_{i}"] = keys
             outputs[f"memory_values_{i}"] = values
         return outputs
@@ -80,22 +95,22 @@ def make_step(
     """Returns a function that decodes one position of all hypotheses.
 
     Inputs:
-        ids: Int32 `(K,)`, the tokens at the position.
+        ids: Int32 `(B, K)`, the tokens at the position.
         position: Int32 `(1,)`.
-        mask: Float32 `(K, K + L)`, for the tokens themselves and the cache: 0
-            for the token itself and its ancestors, and the `FORBIDDEN` of
-            `litert_translator.graphs` elsewhere; without recurrence only.
-        keys_0, values_0: `(H, L, d)`, the cache of the first layer, and so on;
-            with recurrence `state_0`, `(K, D)`.
-        memory_keys_0, memory_values_0: Outputs of the encoder.
+        mask: Float32 `(B, K, K + L)`, for the tokens of the sentence and its
+            cache: 0 for the token itself and its ancestors, and `FORBIDDEN`
+            elsewhere; without recurrence only.
+        keys_0, values_0: `(H, B, L, d)`, the cache of the first layer, and so
+            on; with recurrence `state_0`, `(B, K, D)`.
+        memory_mask, memory_keys_0, memory_values_0: Outputs of the encoder.
 
     Outputs:
-        logits: Float32 `(K, V)`.
-        candidates: Int32 `(K, C)`, the best allowed tokens.
-        log_probabilities: Float32 `(K, C)`, theirs.
-        attention: Float32 `(K, S)`, which aligns: of one layer, that of one
+        logits: Float32 `(B * K, V)`.
+        candidates: Int32 `(B * K, C)`, the best allowed tokens.
+        log_probabilities: Float32 `(B * K, C)`, theirs.
+        attention: Float32 `(B, K, S)`, which aligns: of one layer, that of one
             head or the mean over the heads.
-        keys_0, values_0: `(H, K, d)`, the new entries; or the new `state_0`.
+        keys_0, values_0: `(H, B, K, d)`, the new entries; or the new `state_0`.
 
     There are `max_length` positions at most. `forbidden_ids` are no candidates,
     and `settings` have the layer and the head of `attention`.
@@ -116,23 +131,36 @@ def make_step(
         def self_attend(i, x):
             layer = layers[i]
             if layer.mixer == "ssru":
-                y, state = recur(layer.recurrence, x, inputs[f"state_{i}"])
-                outputs[f"state_{i}"] = state
+                y, state = recur(
+                    layer.recurrence, x, tf.expand_dims(inputs[f"state_{i}"], 0)
+                )
+                outputs[f"state_{i}"] = tf.squeeze(state, 0)
                 return y
-            keys, values = new = project(layer.self_attention, x)
+            attention = layer.self_attention
+            queries, keys, values = project(attention, x, "query", "key", "value")
             outputs.update({f"keys_{i}": keys, f"values_{i}": values})
-            old = inputs[f"keys_{i}"], inputs[f"values_{i}"]
-            every = [tf.concat(pair, axis=1) for pair in zip(new, old, strict=True)]
-            return attend(layer.self_attention, x, *every, inputs["mask"])[0]
+            keys = tf.concat([keys, inputs[f"keys_{i}"]], axis=2)
+            values = tf.concat([values, inputs[f"values_{i}"]], axis=2)
+            return attend(attention, queries, keys, values, inputs["mask"])[0]
 
         def attend_to_memory(i, x):
-            memory = inputs[f"memory_keys_{i}"], inputs[f"memory_values_{i}"]
-            y, weights = attend(layers[i].memory_attention, x, *memory)
+            attention = layers[i].memory_attention
+            (queries,) = project(attention, x, "query")
+            y, weights = attend(
+                attention,
+                queries,
+                inputs[f"memory_keys_{i}"],
+                inputs[f"memory_values_{i}"],
+                inputs["memory_mask"],
+            )
             if i == align_layer:
                 outputs["attention"] = choose_head(weights, settings, axis=0)
             return y
 
-        x = run_decoder_step(transformer.decoder, x, self_attend, attend_to_memory)
+        x = run_decoder_step(
+            transformer.decoder, tf.expand_dims(x, 0), self_attend, attend_to_memory
+        )
+        x = tf.reshape(x, [-1, x.shape[-1]])
         logits = tf.cast(transformer.compute_logits(x), tf.float32)
         best, candidates = top_k(logits + penalties, num_candidates)
         # `log_softmax` of the best ones. The softmax of the highest logit is 1
@@ -150,17 +178,28 @@ def make_step(
 
 
 def top_k(x, k):
-    """Returns the `k` highest values of each row, and their columns."""
-    if k > 1:
-        return tf.math.top_k(x, k)
-    columns = tf.argmax(x, axis=1, output_type=tf.int32)
-    return tf.reduce_max(x, axis=1, keepdims=True), columns[:, None]
+    """Returns the `k` highest values of each row, best first, and their columns.
+
+    LiteRT's own kernel is slow for long rows. So they are cut into parts that lie
+    one below the other: the highest values are in the `k` columns whose maximum is
+    highest.
+    """
+    size = x.shape[1]
+    count = max(n for n in range(1, 17) if size % n == 0 and size // n >= k)
+    width = size // count
+    parts = tf.reshape(x, [-1, count, width])
+    _, best = tf.math.top_k(tf.reduce_max(parts, axis=1), k)
+    offers = tf.gather(parts, best, axis=2, batch_dims=1)  # (N, count, k)
+    columns = tf.expand_dims(best, 1) + width * np.arange(count, dtype="int32")[:, None]
+    values, places = tf.math.top_k(tf.reshape(offers, [-1, count * k]), k)
+    columns = tf.reshape(columns, [-1, count * k])
+    return values, tf.gather(columns, places, batch_dims=1)
 
 
 def step_inputs(transformer: Transformer) -> dict[str, tf.TensorSpec]:
     """Returns the inputs of `make_step`."""
     specs = {
-        "ids": tf.TensorSpec([None], tf.int32, "ids"),
+        "ids": tf.TensorSpec([None, None], tf.int32, "ids"),
         "position": tf.TensorSpec([1], tf.int32, "position"),
     }
 
@@ -168,14 +207,15 @@ def step_inputs(transformer: Transformer) -> dict[str, tf.TensorSpec]:
         specs[name] = tf.TensorSpec(shape, tf.float32, name)
 
     def add_pair(prefix, i, layer):
-        add(f"{prefix}keys_{i}", layer.num_heads, None, layer.key_dim)
-        add(f"{prefix}values_{i}", layer.num_heads, None, layer.value_width)
+        add(f"{prefix}keys_{i}", layer.num_heads, None, None, layer.key_dim)
+        add(f"{prefix}values_{i}", layer.num_heads, None, None, layer.value_width)
 
+    add("memory_mask", None, 1, None)
     for i, layer in enumerate(transformer.decoder.layers):
         if layer.mixer == "ssru":
-            add(f"state_{i}", None, transformer.architecture.hidden_dim)
+            add(f"state_{i}", None, None, transformer.architecture.hidden_dim)
         else:
-            add("mask", None, None)
+            add("mask", None, None, None)
             add_pair("", i, layer.self_attention)
         add_pair("memory_", i, layer.memory_attention)
     return specs
@@ -198,28 +238,45 @@ def look_up(layer, ids, precision):
     return x * layer.hidden_dim**0.5 if layer.scale else x
 
 
-def split_heads(layer, x):
-    """Turns `(T, H d)` into `(H, T, d)`."""
-    features = x.shape[-1] // layer.num_heads
-    x = tf.reshape(x, [-1, layer.num_heads, features])
-    return tf.transpose(x, [1, 0, 2])
+def project(layer, x, *names):
+    """Returns queries, keys or values of `(1, B, T, D)`, each `(H, B, T, d)`.
 
-
-def project(layer, x):
-    """Returns the keys, over `sqrt(d_k)`, and values of `(T, D)`."""
-    keys = split_heads(layer, apply_linear(layer.key_projection, x))
-    values = split_heads(layer, apply_linear(layer.value_projection, x))
-    return keys * layer.key_dim**-0.5, values
-
-
-def attend(layer, x, keys, values, mask=None):
-    """Computes attention (equation 1) of `(T, D)` to all keys `(H, S, d)`.
-
-    Returns the output, `(T, D)`, and the weights, `(H, T, S)`.
+    One product computes them all. As two sizes are dynamic, no reshaping could split
+    the heads.
     """
-    queries = split_heads(layer, apply_linear(layer.query_projection, x))
-    logits = tf.matmul(queries, keys, transpose_b=True)
-    weights = tf.nn.softmax(logits if mask is None else logits + mask)
-    heads = tf.transpose(tf.matmul(weights, values), [1, 0, 2])
-    heads = tf.reshape(heads, [-1, layer.num_heads * layer.value_width])
-    return apply_linear(layer.output_projection, heads), weights
+    widths = [layer.value_width if name == "value" else layer.key_dim for name in names]
+    with tf.init_scope():  # Now, and not in the graph.
+        kernel = join_heads(layer, names, "kernel")
+        bias = join_heads(layer, names, "bias") if layer.use_bias else None
+    y = tf.matmul(x, kernel)
+    y = split_heads(layer, y if bias is None else y + bias)
+    is_even = len({*widths}) == 1  # There is a faster kernel.
+    return tf.split(y, len(widths) if is_even else widths, axis=3)
+
+
+def join_heads(layer, names, weight):
+    """Joins weights of projections, head by head; those of keys over `sqrt(d_k)`."""
+    joined = []
+    for name in names:
+        x = np.array(getattr(getattr(layer, f"{name}_projection"), weight), "float32")
+        if name == "key":
+            x *= np.float32(layer.key_dim**-0.5)
+        joined.append(x.reshape(*x.shape[:-1], layer.num_heads, -1))
+    joined = np.concatenate(joined, axis=-1)
+    return joined.reshape(*joined.shape[:-2], -1)
+
+
+def split_heads(layer, x):
+    """Turns `(1, B, T, H d)` into `(H, B, T, d)`."""
+    return tf.concat(tf.split(x, layer.num_heads, axis=3), axis=0)
+
+
+def attend(layer, queries, keys, values, mask):
+    """Computes attention (equation 1) of all queries to all keys `(H, B, S, d)`.
+
+    Returns the output, `(1, B, T, D)`, and the weights, `(H, B, T, S)`.
+    """
+    logits = tf.matmul(queries, keys, transpose_b=True) + tf.expand_dims(mask, 0)
+    weights = tf.nn.softmax(logits)
+    heads = tf.split(tf.matmul(weights, values), layer.num_heads, axis=0)
+    return apply_linear(layer.output_projection, tf.concat(heads, axis=3)), weights

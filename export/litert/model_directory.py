@@ -33,16 +33,17 @@ from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID
 TEMPLATE = pathlib.Path(__file__).with_name("README_TEMPLATE.md")
 
 CACHE = """\
-   * `keys_0`, `(H, L, d)`, and `values_0`, ...: the keys and values of all
-     earlier positions of all hypotheses, in the order of computation; the
-     caller appends those that a step returns, and never moves them;
-   * `mask`, float32 `(K, K + L)`: 0 where a hypothesis continues the entry,
+   * `keys_0`, `(H, B, L, d)`, and `values_0`, ...: the keys and values of all
+     earlier positions of all hypotheses of a sentence, in the order of
+     computation; the caller appends those that a step returns, and never moves
+     them;
+   * `mask`, float32 `(B, K, K + L)`: 0 where a hypothesis continues the entry,
      and -1e30 elsewhere. Its first K columns are of the new tokens themselves:
      0 on the diagonal."""
 STATE = """\
-   * `state_0`, `(K, D)`, ...: the recurrent state of each hypothesis, first
+   * `state_0`, `(B, K, D)`, ...: the recurrent state of each hypothesis, first
      0."""
-NEW_CACHE = "the new `keys_0` and `values_0`, `(H, K, d)`, and so on"
+NEW_CACHE = "the new `keys_0` and `values_0`, `(H, B, K, d)`, and so on"
 NEW_STATE = "the new `state_0`, and so on"
 
 

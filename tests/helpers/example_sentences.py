@@ -1,5 +1,7 @@
 """Ordinary sentences, and texts with unusual characters."""
 
+import numpy as np
+
 SENTENCES = [
     "A brown dog runs over the green grass.",
     "Two cats sleep.",
@@ -25,3 +27,20 @@ NASTY = [
 # that holds the data, were it not escaped.
 TEXT_WITH_MARKUP = "Two cats </script><b>sleep</b>."
 REFERENCE = "sleep. cats Two"
+WORDS = [word.encode() for s in SENTENCES for word in s.split()]
+
+
+def make_string(random):
+    """Returns words, characters of all of Unicode, or any bytes."""
+    length = int(random.integers(0, 40))
+    kind = random.integers(0, 10)
+    if kind < 5:
+        return b" ".join(random.choice(WORDS, length // 2).tolist())
+    if kind < 7:
+        points = random.integers(0, 0x110000, length)
+        return "".join(map(chr, points)).encode("utf-8", "surrogatepass")
+    if kind < 8:
+        return bytes(random.integers(0, 128, length, np.uint8))
+    if kind < 9:
+        return bytes(random.integers(0, 256, length, np.uint8))
+    return NASTY[random.integers(len(NASTY))] + b"." * length

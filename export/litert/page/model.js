@@ -2,7 +2,7 @@
  *
  * LiteRT.js takes no dynamic shapes, so a graph is compiled for the sizes of a
  * search, which are written into a copy of its file. The caches and their mask
- * are those of `litert_translator.graphs`.
+ * are those of `litert_translator.graphs`, of one sentence.
  *
  * Axes: `K` hypotheses, `C` candidates, `V` vocabulary.
  */
@@ -11,6 +11,7 @@ import { Tensor, getGlobalLiteRt, loadAndCompile } from "./litert/core.js";
 import { withSizes } from "./tflite.js";
 
 const FORBIDDEN = -1e30; // Attention logit of positions that are not ancestors.
+const BLOCK = 8; // Source lengths are rounded up to its multiples.
 
 /** A graph, compiled for the sizes of its last use. */
 class Graph {
@@ -42,42 +43,54 @@ export class Model {
     this.eosId = settings.eos_id;
     this.bosId = settings.bos_id;
     this.maxLength = settings.max_target_length;
+    this.maxSourceLength = settings.max_source_length;
     this.forbiddenIds = settings.forbidden_ids;
     this.memory = this.inputs = this.outputs = {};
   }
 
   /** Encodes a source, and prepares the search of its translations. */
   async start(ids, beams) {
-    const length = (this.sourceLength = ids.length);
+    // Padding makes sentences of unlike lengths share a compiled graph.
+    const padded = BLOCK * Math.ceil(ids.length / BLOCK);
+    const length = (this.sourceLength = Math.min(padded, this.maxSourceLength));
     this.beams = beams;
     this.position = 0;
-    await this.encoder.resize({ ids: [length] }, { memory: [length] });
-    const source = { ids: new Tensor(Int32Array.from(ids), [length]) };
+    const sizes = [1, length];
+    await this.encoder.resize({ ids: sizes }, { memory: sizes });
+    const values = new Int32Array(length);
+    values.set(ids);
+    const source = { ids: new Tensor(values, sizes) };
     free(this.memory);
     this.memory = await this.encoder.compiled.run(source);
     free(source);
     // Most translations are shorter, and a second compilation takes long.
-    await this.reserve(16 * Math.ceil(length / 8));
+    await this.reserve(2 * length);
   }
 
   /** Makes room for so many positions, and keeps the computed ones. */
   async reserve(capacity) {
-    const [rows, entries] = [[this.beams], [capacity * this.beams]];
-    const memory = [this.sourceLength];
-    const sizes = { ids: rows, state: rows, logits: rows, candidates: rows, log: rows };
+    const [beams, entries] = [this.beams, capacity * this.beams];
+    const [rows, memory] = [
+      [1, beams],
+      [1, this.sourceLength],
+    ];
     await this.decoder.resize(
       {
-        ...{ ...sizes, memory, keys: entries, values: entries },
-        mask: [...rows, this.beams + entries[0]],
+        ...{ ids: rows, state: rows, memory, mask: [...rows, beams + entries] },
+        ...{ keys: [1, entries], values: [1, entries] },
       },
-      { ...sizes, attention: [...rows, ...memory], keys: rows, values: rows },
+      {
+        ...{ logits: [beams], candidates: [beams], log: [beams] },
+        ...{ attention: [...rows, this.sourceLength] },
+        ...{ keys: rows, values: rows, state: rows },
+      },
     );
     const old = this.inputs;
     this.inputs = {};
     for (const { name, dtype, shape } of this.decoder.compiled.getInputDetails()) {
       if (name in this.memory) continue;
       const size = shape.reduce((a, b) => a * b, 1),
-        width = size / shape[0];
+        width = widthOf(name, shape);
       const values = dtype === "int32" ? new Int32Array(size) : new Float32Array(size);
       if (name === "mask") {
         values.fill(FORBIDDEN);
@@ -85,7 +98,7 @@ export class Model {
         for (let i = 0; i < this.beams; i++) values[i * width + i] = 0;
       }
       if (this.position) {
-        rowsOf(old[name]).forEach((row, i) => values.set(row, i * width));
+        rowsOf(name, old[name]).forEach((row, i) => values.set(row, i * width));
       }
       this.inputs[name] = new Tensor(values, [...shape]);
     }
@@ -108,12 +121,14 @@ export class Model {
       ...this.inputs,
       ...this.memory,
     });
-    return [rowsOf(this.outputs.candidates), rowsOf(this.outputs.log_probabilities)];
+    return ["candidates", "log_probabilities"].map((name) =>
+      rowsOf(name, this.outputs[name]),
+    );
   }
 
   /** Returns the log-probabilities of all tokens, `(K, V)`. */
   logProbabilities() {
-    return rowsOf(this.outputs.logits).map((row) => {
+    return rowsOf("logits", this.outputs.logits).map((row) => {
       const highest = row.reduce((a, b) => Math.max(a, b));
       const total = row.reduce((sum, x) => sum + Math.exp(x - highest), 0);
       return row.map((x) => x - highest - Math.log(total));
@@ -125,16 +140,15 @@ export class Model {
     const start = this.position * this.beams;
     for (const [name, input] of Object.entries(this.inputs)) {
       const kind = name.split("_")[0];
-      const width = widthOf(input);
+      const shape = input.type.layout.dimensions;
+      const width = widthOf(name, shape);
       if (kind === "keys" || kind === "values") {
-        const [heads, , features] = input.type.layout.dimensions;
-        const rows = rowsOf(this.outputs[name]);
-        write(input, (values) => {
-          for (let h = 0; h < heads; h++)
-            values.set(rows[h], h * width + start * features);
-        });
+        const rows = rowsOf(name, this.outputs[name]);
+        write(input, (values) =>
+          rows.forEach((row, h) => values.set(row, h * width + start * shape[3])),
+        );
       } else if (kind === "state") {
-        const rows = rowsOf(this.outputs[name]);
+        const rows = rowsOf(name, this.outputs[name]);
         write(input, (values) =>
           parents.forEach((parent, i) => values.set(rows[parent], i * width)),
         );
@@ -159,15 +173,15 @@ function free(tensors) {
   for (const tensor of Object.values(tensors)) tensor.delete();
 }
 
-/** Returns the number of values for each index of the first axis. */
-function widthOf(tensor) {
-  return tensor.type.layout.dimensions.slice(1).reduce((a, b) => a * b, 1);
+/** Returns the number of values of a head, or of a hypothesis. */
+function widthOf(name, shape) {
+  return /^(keys|values)/.test(name) ? shape[2] * shape[3] : shape.at(-1);
 }
 
-/** Returns a copy of a tensor's values, for each index of the first axis. */
-function rowsOf(tensor) {
+/** Returns a copy of a tensor's values, for each head or hypothesis. */
+function rowsOf(name, tensor) {
   const values = tensor.toTypedArray(),
-    width = widthOf(tensor);
+    width = widthOf(name, tensor.type.layout.dimensions);
   const count = values.length / width;
   return Array.from({ length: count }, (_, i) =>
     values.subarray(i * width, (i + 1) * width),

@@ -44,19 +44,25 @@ def finish_stack(stack, x):
 
 
 def normalize(layer, x):
-    """Applies a `LayerNormalization` to rows, in float32."""
+    """Applies a `LayerNormalization` to the last axis, in float32."""
     gamma, beta = (
         tf.cast(tf.convert_to_tensor(weight), tf.float32)
         for weight in (layer.gamma, layer.beta)
     )
-    x -= tf.reduce_mean(x, axis=1, keepdims=True)
-    variance = tf.reduce_mean(tf.square(x), axis=1, keepdims=True)
+    x -= tf.reduce_mean(x, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(x), axis=-1, keepdims=True)
     return x * tf.math.rsqrt(variance + layer.epsilon) * gamma + beta
 
 
 def apply_linear(layer, x):
-    """Applies a `Linear` to rows, in float32."""
-    return tf.cast(layer(x), tf.float32)
+    """Applies a `Linear` to the last axis, in float32."""
+    if x.shape.rank == 2:
+        return tf.cast(layer(x), tf.float32)
+    # Keras would flatten the other axes, and compute their sizes to restore them.
+    y = tf.matmul(x, tf.cast(tf.convert_to_tensor(layer.kernel), tf.float32))
+    if layer.bias is not None:
+        y += tf.cast(tf.convert_to_tensor(layer.bias), tf.float32)
+    return layer.activation(y)
 
 
 def recur(layer, x, state):

@@ -19,7 +19,7 @@ from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
 from litert_translator.graphs import Model
 from litert_translator.search import search
-from tests.helpers.example_sentences import NASTY, SENTENCES
+from tests.helpers.example_sentences import NASTY, SENTENCES, make_string
 from tests.helpers.oracles.numpy_oracles import pad, target_log_probabilities
 from tests.helpers.oracles.reference_searches import penalty
 from tests.helpers.other_systems.ctranslate2_models import MODELS, make_model
@@ -88,6 +88,29 @@ def test_log_probabilities_and_attention_are_those_of_the_model(
         )
 
 
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("model", ["of the run", "recurrent"])
+def test_neither_batch_nor_order_changes_an_answer(run_dir, tmp_path, model, precision):
+    made = make_model(**MODELS[model]) if model in MODELS else None
+    folder = write(run_dir, tmp_path, made, precision=precision)
+    translator = litert_translator.Translator(folder, num_threads=1)
+    random = np.random.default_rng(2017)
+    texts = [make_string(random) for _ in range(64)]
+    texts = [text.decode("utf-8", "replace") for text in texts]
+
+    alone = [translator.translate_nbest([text], 3)[0] for text in texts]
+    together = translator.translate_nbest(texts, 3)
+    order = random.permutation(64)
+    mixed = translator.translate_nbest([texts[i] for i in order], 3)
+
+    assert len({len(translator.encode_source(text)[0]) for text in texts}) > 20
+    for found, places in ((together, range(64)), (mixed, order)):
+        for row, place in zip(found, places, strict=True):
+            assert [each.text for each in row] == [each.text for each in alone[place]]
+            scores, expected = ([e.score for e in each] for each in (row, alone[place]))
+            np.testing.assert_allclose(scores, expected, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     "signature",
     ["serving_default", "translate_nbest", "translate_document", "align"] + ["score"],
@@ -135,17 +158,19 @@ class ModelThatEnds:
     """Its best token is always EOS, and the next best one is 4."""
 
     eos_id, bos_id, max_length, forbidden_ids = 1, 3, 9, [0, 3]
+    num_candidates = 1
 
-    def start(self, source, beams):
+    def start(self, sources, beams):
         pass
 
     step = reorder = lambda self, rows: None
 
     def output(self, name):
-        return np.array([[1, 4]])
+        best = {"candidates": [[1]], "log_probabilities": np.log([[0.6]])}
+        return np.array(best[name])
 
     def log_probabilities(self):
-        return np.log(np.float32([[0.01, 0.6, 0.01, 0.01, 0.36, 0.01]]))
+        return np.log(np.float32([[[0.01, 0.6, 0.01, 0.01, 0.36, 0.01]]]))
 
 
 def test_an_end_at_the_limit_that_min_length_delays_cuts_nothing():
@@ -154,7 +179,7 @@ def test_an_end_at_the_limit_that_min_length_delays_cuts_nothing():
         **{"no_repeat_ngram": 0, "length_penalty": 0, "penalty_offset": 5},
     }
 
-    (found,) = search(ModelThatEnds(), [4, 5, 1], [], 1, options)
+    ((found,),) = search(ModelThatEnds(), [[4, 5, 1]], [[]], 1, options)
 
     assert found.ids == [4, 4, 1]
     assert not found.truncated
@@ -221,10 +246,10 @@ def test_int8_is_smaller_and_near_and_batch_mates_change_nothing(
     scores = [np.concatenate([each.log_probabilities for each in row]) for row in rows]
     together = int8.translate(texts)
     model = Model(folder, int8.settings)
-    model.start([20, 30, 1], 2)
+    model.start([[20, 30, 1]], 2)
     logits = []
     for second in (40, 50):
-        model.step([30, second])
+        model.step(np.array([[30, second]]))
         logits.append(model.output("logits"))
 
     # Random weights are the worst to round.
@@ -318,6 +343,14 @@ print(json.dumps([found, sorted(names & {"tensorflow", "keras", "export"})]))
     found, unwanted = json.loads(said)
     assert unwanted == []
     assert [tuple(each) for each in found] == translator.translate(SENTENCES)
+
+
+def test_refuses_a_quantized_model(run_dir, tmp_path):
+    model = make_model()
+    model.quantize("int8")
+    with pytest.raises(UserError, match="for a model that `quantize` has changed"):
+        write(run_dir, tmp_path, model)
+    assert not (tmp_path / "1").exists()
 
 
 def test_damage_is_found(folder, tmp_path, capsys):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from tests.helpers.example_sentences import NASTY, SENTENCES
+from tests.helpers.example_sentences import NASTY, WORDS, make_string
 from tests.helpers.signature_requests import (
     REQUESTS,
     differences,
@@ -23,7 +23,6 @@ from tests.helpers.signature_requests import (
 NUM_STRINGS = int(os.environ.get("STRINGS", 128))
 BATCH_SIZE = 64
 
-WORDS = [word.encode() for s in SENTENCES for word in s.split()]
 TEXTS = strategies.one_of(
     strategies.lists(strategies.sampled_from(WORDS), max_size=12).map(b" ".join),
     strategies.text(max_size=30).map(str.encode),
@@ -55,22 +54,6 @@ def test_neither_batch_nor_order_changes_an_answer(signature, servable):
 
     check()
     assert len(known) > 10
-
-
-def make_string(random):
-    """Returns words, characters of all of Unicode, or any bytes."""
-    length = int(random.integers(0, 40))
-    kind = random.integers(0, 10)
-    if kind < 5:
-        return b" ".join(random.choice(WORDS, length // 2).tolist())
-    if kind < 7:
-        points = random.integers(0, 0x110000, length)
-        return "".join(map(chr, points)).encode("utf-8", "surrogatepass")
-    if kind < 8:
-        return bytes(random.integers(0, 128, length, np.uint8))
-    if kind < 9:
-        return bytes(random.integers(0, 256, length, np.uint8))
-    return NASTY[random.integers(len(NASTY))] + b"." * length
 
 
 @pytest.mark.parametrize("signature", REQUESTS)
