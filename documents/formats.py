@@ -80,13 +80,12 @@ def translation_steps(
     document: Document,
     split: Callable[[list[str]], list[list[Span]]],
     knows_placeholders: bool = False,
-    with_attributes: bool = True,
 ) -> Steps:
     """Translates a document as `markup_steps` does; its content is bytes."""
     if document.format is None:
         found = yield from text_steps(document.text, split)
     else:
         found = yield from markup_steps(
-            document.text, document.format, split, knows_placeholders, with_attributes
+            document.text, document.format, split, knows_placeholders
         )
     return found._replace(content=document.fill(found.content))

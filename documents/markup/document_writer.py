@@ -133,7 +133,7 @@ class DocumentWriter:
         All is escaped in them or, if that does not help, they are kept.
         """
         read = resolve(self._format.read(result))
-        found = split_into_segments(read, result, False)
+        found = split_into_segments(read, result)
         found = [segment for segment in found if segment.value is None]
         starts = [segment.starts[0] for segment in found]
         ends = [segment.ends[-1] for segment in found]

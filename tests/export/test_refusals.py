@@ -54,10 +54,9 @@ translate --export-dir=$EXPORT --input=$TMP/one --nearest-to=$TMP/two
  --output=$TMP/two -> --output must be another file than --nearest-to
 translate --server=x:1 --protocol=rest --nearest-to=$TMP/two -> --protocol grpc
 translate --export-dir=x --nearest-to=$TMP/one --sample -> left out with --sample
-translate --export-dir=x --nearest-to=$TMP/one --documents -> left out with --documents
+translate --export-dir=x --nearest-to=$TMP/one --format=text -> left out with --format
 translate --export-dir=x --nearest-to=no -> no such file: no
-translate --export-dir=x --documents --trees -> --trees must be left out
-translate --export-dir=x --documents --sample -> --sample must be left out
+translate --export-dir=x --format=text --sample -> --sample must be left out
 translate --export-dir=x --format=xml --trees -> --trees must be left out with
 evaluate --export-dir=x --source=$TMP/two --reference=$TMP/one -> 2 lines in
 evaluate --export-dir=x --source=$TMP/empty --reference=$TMP/one -> may not be empty

@@ -358,16 +358,14 @@ def test_exports_from_the_command_line(refused, run_dir, tmp_path, capsys):
     assert "--version must be" in line
 
 
-@pytest.mark.parametrize(
-    "option", ["--keep-attributes", "--documents", "--format=text", "--format=html"]
-)
-def test_no_symbol_is_lost(option, export_dir, tmp_path):
+@pytest.mark.parametrize("options", [[], ["--format=text"], ["--format=html"]])
+def test_no_symbol_is_lost(options, export_dir, tmp_path):
     text = (
         "The dog 😆 sees ❤\ufe0f.\nTwo 👨\u200d👩\u200d👧!\n♪ The 1\ufe0f\u20e3 dog ♪\n"
     )
     (tmp_path / "in").write_text(text)
     files = [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
 
-    translate.main([f"--export-dir={export_dir}", *files, option])
+    translate.main([f"--export-dir={export_dir}", *files, *options])
 
     assert not has_lost_symbols(text, (tmp_path / "out").read_text())

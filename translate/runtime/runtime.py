@@ -25,7 +25,7 @@ from translate.runtime.bounded_batches import MAX_ALIGNED_SQUARES, in_batches
 from translate.runtime.capitals import is_in_capitals, with_one_capital
 from translate.word_confidence import group_words
 
-SIGNATURE, DOCUMENT = "serving_default", "translate_document"
+SIGNATURE = "serving_default"
 ALIGN_OUTPUTS = ("attention", "source_tokens", "target_tokens")
 # Optional features, and the signatures that each needs.
 MARKUP = "markup"

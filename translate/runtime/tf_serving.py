@@ -21,7 +21,7 @@ import tensorflow as tf
 from command_line.errors import UserError
 from command_line.options import flag, option
 from export.bundle.server_config import WARMUP_BATCH_SIZES
-from translate.runtime.runtime import DOCUMENT, SIGNATURE, Runtime
+from translate.runtime.runtime import SIGNATURE, Runtime
 from translate.runtime.server_address import (
     Address,
     connect_rest,
@@ -36,16 +36,7 @@ PREDICT = "/tensorflow.serving.PredictionService/Predict"
 TEXT = np.array([b"a"], object)
 PAIR = {"source": TEXT, "target": TEXT}
 PROBES = {
-    SIGNATURE: {"text": TEXT},
-    DOCUMENT: {"text": TEXT},
     "translate_nbest": {"text": TEXT, "beam_size": np.int32(2)},
-    "sample": {
-        "text": TEXT,
-        "temperature": np.ones(1, np.float32),
-        "top_k": np.zeros(1, np.int32),
-        "top_p": np.ones(1, np.float32),
-        "seed": np.zeros(1, np.int32),
-    },
     "align": PAIR,
     "score": PAIR,
     "explain": PAIR,
@@ -74,7 +65,8 @@ class TFServingRuntime(Runtime):
             0.5 to 1.5, so that clients do not retry at the same moment.
     """
 
-    signatures = frozenset(PROBES)  # The server refuses what it lacks.
+    # The server refuses what it lacks.
+    signatures = frozenset({SIGNATURE, "sample", *PROBES})
     max_rows = WARMUP_BATCH_SIZES[-1]  # As in `batching_parameters.txt`.
 
     def __init__(self, send: Callable, in_flight: int, pauses: Iterable[float]):

@@ -91,8 +91,7 @@ def test_log_probabilities_and_attention_are_those_of_the_model(
 
 
 @pytest.mark.parametrize(
-    "signature",
-    ["serving_default", "translate_nbest", "translate_document", "align"] + ["score"],
+    "signature", ["serving_default", "translate_nbest", "align", "score"]
 )
 def test_signatures_answer_as_those_of_the_savedmodel(folder, servable, signature):
     inputs = REQUESTS[signature](TEXT)
