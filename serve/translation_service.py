@@ -71,19 +71,10 @@ class TranslationService:
                 await stack.enter_async_context(batcher.running())
             yield
 
-    def replace_models(self, models: Models) -> None:
-        """Replaces the model of each pair; the queues stay.
-
-        Requests that have begun keep their model, which is freed after them.
-        """
-        self._routes = {
-            pair: route._replace(model=models[pair])
-            for pair, route in self._routes.items()
-        }
-
     def is_alive(self) -> bool:
         """Whether the workers of all models run, and no thread hangs."""
-        return not is_hung() and all(each.is_alive for each in self._batchers)
+        timeout = max(route.model.timeout for route in self._routes.values())
+        return not is_hung(timeout) and all(each.is_alive for each in self._batchers)
 
     async def find_unresponsive(self) -> list[str]:
         """Returns a pair of each model that does not answer."""

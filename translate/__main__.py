@@ -19,7 +19,7 @@ from command_line.errors import InvalidDocumentError, UserError, exit_on_user_er
 from command_line.options import add_options, flag, option, part, read_options
 from command_line.progress import show_progress
 from command_line.text_files import open_atomically, open_text, strip_byte_order_mark
-from documents.formats import READERS
+from documents.formats import FORMAT_OF_SUFFIX
 from translate.document_translation import (
     make_sentence_translator,
     pair_files,
@@ -59,7 +59,7 @@ class TranslateOptions(TranslatorOptions):
         "the input is a document of this format: find its sentences, and keep "
         "lines, lists, blanks and fenced code; tags are put around the words that "
         "translate theirs, with the signature `align`",
-        choices=READERS,
+        choices=list(FORMAT_OF_SUFFIX.values()),
     )
     nearest_to: pathlib.Path | None = option(
         None,
@@ -90,15 +90,6 @@ def check_options(options: TranslateOptions) -> None:
             raise UserError(f"--{name} must be left out with --format. Received: both")
     if options.nearest_to and options.sampling.sample:
         raise UserError("--nearest-to must be left out with --sample. Received: both")
-    if (
-        options.nearest_to
-        and options.model.server
-        and options.client.protocol == "rest"
-    ):
-        raise UserError(
-            "--nearest-to needs --protocol grpc, by which inputs of a "
-            "signature may be left out. Received: rest"
-        )
     for path in filter(None, (options.input, options.nearest_to)):
         if not path.exists():
             raise UserError(f"no such file: {path}")

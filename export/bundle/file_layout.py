@@ -4,7 +4,7 @@
                monitoring.config
     EXPORT_DIR/1/saved_model.pb, variables/, ...
     EXPORT_DIR/1/assets.extra/bundle.json, tf_serving_warmup_requests,
-                              samples/, scores.json
+                              samples/
 
 TF Serving loads folders whose name is a number, reads the warm-up requests, and
 ignores the other files.
@@ -26,15 +26,13 @@ EXTRA = "assets.extra"
 BUNDLE = f"{EXTRA}/bundle.json"
 WARMUP = f"{EXTRA}/tf_serving_warmup_requests"
 SAMPLES = f"{EXTRA}/samples"
-SCORES = f"{EXTRA}/scores.json"
 SERVER_FILES = (
     "README.md",
     "batching_parameters.txt",
     "models.config",
     "monitoring.config",
 )
-# The first two hold the digests; `translate.evaluate` writes the scores later.
-UNLISTED = (BUNDLE, LITERT_CONFIG, SCORES)
+UNLISTED = (BUNDLE, LITERT_CONFIG)  # They hold the digests.
 
 
 def list_files(folder: pathlib.Path) -> dict[str, dict]:

@@ -12,7 +12,6 @@ from export.bundle.file_layout import (
     CTRANSLATE2_MODEL,
     LITERT_STEP,
     SAVED_MODEL,
-    SCORES,
     SERVER_FILES,
 )
 
@@ -83,7 +82,7 @@ def remove_left_over(export_dir: pathlib.Path) -> None:
         name = path.name[1 : -len(".part")]
         if name.isdecimal():
             shutil.rmtree(path)
-        elif name in (*SERVER_FILES, pathlib.Path(SCORES).name):
+        elif name in SERVER_FILES:
             path.unlink()
 
 

@@ -15,7 +15,6 @@ import export.__main__ as export_command
 from command_line.errors import UserError
 from documents.symbols import has_lost_symbols
 from export import check
-from export.bundle.versions import locked
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_models import FunctionRuntime, make_outputs, translate_lines
 from translate import __main__ as translate, evaluate, explain
@@ -202,8 +201,7 @@ def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
     results = json.loads(capsys.readouterr().out)
     evaluate.main(arguments)
     text = capsys.readouterr().out
-    baseline = f"--baseline={tmp_path / 'reference'}"
-    evaluate.main([*arguments, baseline, "--json"])
+    evaluate.main([*arguments, "--confidence", "--json"])
     compared = json.loads(capsys.readouterr().out)["bleu"]
 
     assert results["bleu_lowercase"]["score"] == pytest.approx(100)
@@ -213,7 +211,6 @@ def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
     assert f"{results['bleu']['score']:.2f}" in text
     assert results["bleu"]["signature"] in text
     assert compared["score"] == results["bleu"]["score"]
-    assert compared["baseline"]["score"] == pytest.approx(100)
     low, high = (compared["confidence"][key] for key in ("low", "high"))
     assert low < compared["score"] < high
 
@@ -221,65 +218,6 @@ def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
     # Python prints what is no number, and exits with 1.
     with pytest.raises(SystemExit, match=r"at least 99.0. Received: \d+\.\d\d"):
         evaluate.main([*arguments, "--at-least=99"])
-
-
-@pytest.fixture
-def version(tmp_path, monkeypatch):
-    """The folder of a version that says everything in capitals."""
-    folder = tmp_path / "export" / "1"
-    folder.mkdir(parents=True)
-    (folder / "saved_model.pb").touch()
-    monkeypatch.setattr(evaluate, "load", lambda *_: FunctionRuntime(Spy()))
-    return folder
-
-
-def record(version, source):
-    """Evaluates a file as its own reference."""
-    options = [f"--export-dir={version.parent}", f"--source={source}"]
-    evaluate.main([*options, f"--reference={source}", "--record"])
-
-
-def test_scores_stay_with_the_version(version, tmp_path):
-    shutil.copytree(version, version.parent / "0")
-    for name in ("a/first", "a/test.en", "b/test.en", "a/test.en", "b/test.en"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(f"A LINE OF {name[0].upper()}\n")
-        record(version, tmp_path / name)
-
-    scores = json.loads((version / "assets.extra/scores.json").read_text())
-    assert set(scores) == {"first", "test.en", "test.en 2"}
-    assert scores["test.en 2"]["bleu"]["score"] == pytest.approx(100)
-    digest = hashlib.sha256(b"A LINE OF A\n").hexdigest()
-    assert scores["test.en"]["sha256"] == {"source": digest, "reference": digest}
-    assert scores["test.en 2"]["sha256"] != scores["test.en"]["sha256"]
-    assert not (version.parent / "0/assets.extra").exists()
-
-
-def test_scores_that_cannot_be_recorded_are_printed(version, tmp_path, capsys):
-    (tmp_path / "text").write_text("A LINE OF CAPITALS\n")
-
-    with locked(version.parent), pytest.raises(SystemExit):
-        record(version, tmp_path / "text")
-
-    captured = capsys.readouterr()
-    assert "BLEU              100.00" in captured.out
-    assert "another process is writing to" in captured.err
-    assert not (version / "assets.extra").exists()
-
-
-def test_damaged_scores_are_told_before_the_work(version, tmp_path, capsys):
-    (tmp_path / "text").write_text("A LINE\n")
-    (version / "assets.extra").mkdir()
-    path = version / "assets.extra" / "scores.json"
-    path.write_text('{"text"')
-
-    with pytest.raises(SystemExit):
-        record(version, tmp_path / "text")
-
-    captured = capsys.readouterr()
-    assert f"{path} must be whole. Received: JSONDecodeError" in captured.err
-    assert captured.out == ""
-    assert path.read_text() == '{"text"'
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,6 @@ class LiteRTRuntime(Runtime):
     The outputs are those of a SavedModel, but for the `length` of
     `translate_nbest`.
 
-    Args:
-        folder: Folder that `write_litert` wrote.
-
     Raises:
         UserError: If LiteRT is not installed.
     """

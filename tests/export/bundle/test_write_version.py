@@ -192,7 +192,7 @@ def test_an_export_that_dies_leaves_no_version(tmp_path):
 
 def test_only_what_an_export_left_is_removed(tmp_path):
     (tmp_path / ".2.part" / "variables").mkdir(parents=True)
-    ours = [".models.config.part", ".scores.json.part"]
+    ours = [".models.config.part"]
     for name in (*ours, ".film.mkv.part", ".x.part"):
         (tmp_path / name).touch()
 
