@@ -2,7 +2,7 @@
 #   docker build -t keras-transformer-service .
 #   docker run -p 127.0.0.1:5000:5000 -v "$PWD/exports:/exports" \
 #       keras-transformer-service --pair en:es=/exports/demo
-FROM python:3.12-slim
+FROM python:3.11-slim
 WORKDIR /app
 COPY . .
 # Linux keeps SIGTERM from the first process of a container, which is tini.

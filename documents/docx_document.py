@@ -52,8 +52,8 @@ class DocxDocument:
 
     Args:
         content: The file.
-        max_tags: Int, maximum number of tags in the translated parts, and of what
-            `count_work` returns for them; `None`: no maximum.
+        max_tags: Int, maximum of the tags in the translated parts, and of
+            `count_work`; `None`: no maximum.
 
     Raises:
         ValueError: If it is not a .docx file, or unpacks to too much.

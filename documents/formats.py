@@ -1,10 +1,9 @@
 """Formats of documents behind one API: sentences out, translations in.
 
-`read_document` reads a document; `translation_steps` yields its sentences and
-receives their translations, so that any model can translate it.
+`translation_steps` yields the sentences of a document and receives their
+translations, so that any model can translate it.
 """
 
-import functools
 from collections.abc import Callable
 
 from documents.character_encoding import decode, encode
@@ -26,7 +25,7 @@ class TextDocument:
         text: The text that is translated.
     """
 
-    def __init__(self, content: bytes, format: str | None = None):
+    def __init__(self, content: bytes, format: str | None):
         self.text, self._encoding = decode(content, format)
         self.plain, self.format = self.text, format
 
@@ -36,15 +35,6 @@ class TextDocument:
 
 
 Document = TextDocument | Subtitles | DocxDocument
-READERS = {
-    "text": TextDocument,
-    "html": functools.partial(TextDocument, format="html"),
-    "xml": functools.partial(TextDocument, format="xml"),
-    "markdown": functools.partial(TextDocument, format="markdown"),
-    "srt": functools.partial(Subtitles, format="srt"),
-    "vtt": functools.partial(Subtitles, format="vtt"),
-    "docx": DocxDocument,
-}
 # The formats by the end of a file's name.
 FORMAT_OF_SUFFIX = {
     ".txt": "text",
@@ -60,33 +50,30 @@ FORMAT_OF_SUFFIX = {
 def read_document(
     content: bytes, format: str, max_docx_tags: int | None = None
 ) -> Document:
-    """Reads a document of one of `READERS`.
+    """Reads a document of a format, a value of `FORMAT_OF_SUFFIX`.
 
-    Args:
-        content: The document.
-        format: Its format.
-        max_docx_tags: Int, maximum number of tags of a .docx file, whose size says
-            little about them; `None`: no maximum.
+    A .docx file, whose size says little about them, has at most `max_docx_tags`.
 
     Raises:
         ValueError: If it cannot be read.
     """
     if format == "docx":
         return DocxDocument(content, max_docx_tags)
-    return READERS[format](content)
+    if format in ("srt", "vtt"):
+        return Subtitles(content, format)
+    return TextDocument(content, None if format == "text" else format)
 
 
 def translation_steps(
     document: Document,
     split: Callable[[list[str]], list[list[Span]]],
     knows_placeholders: bool = False,
-    with_attributes: bool = True,
 ) -> Steps:
     """Translates a document as `markup_steps` does; its content is bytes."""
     if document.format is None:
         found = yield from text_steps(document.text, split)
     else:
         found = yield from markup_steps(
-            document.text, document.format, split, knows_placeholders, with_attributes
+            document.text, document.format, split, knows_placeholders
         )
     return found._replace(content=document.fill(found.content))

@@ -1,12 +1,8 @@
-"""Translates plain text, sentence by sentence or part by part."""
+"""Translates plain text, sentence by sentence."""
 
-import codecs
 import collections
-import itertools
-import re
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator
 
-from command_line.errors import InvalidDocumentError
 from documents.markup.markup_tokens import copy_with_edits
 from documents.markup.tagged_sentences import find_middle_blank
 from documents.markup.translate_markup import (
@@ -14,92 +10,10 @@ from documents.markup.translate_markup import (
     TranslatedDocument,
     TranslationRequest,
 )
-from text_processing.placeholders import FENCE
 
 # A text of so few characters is not split: it is hardly too long for a model,
 # whose translation was cut since it did not end.
 MAX_WHOLE = 100
-PART_BYTES = 2**14  # Bytes of a text that are translated at once.
-# A longer line is cut: the signature takes twice as many.
-LINE_BYTES = 2**19
-BEGIN_OF_FENCE = re.compile(FENCE.encode())
-END_OF_FENCE = re.compile(rb"%b[ \t]*\r?\n?\Z" % FENCE.encode())
-
-
-def split_at_line_ends(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Splits a text at line ends into parts of about `PART_BYTES` bytes.
-
-    Each part can be translated alone, since no sentence spans two lines. Yields
-    the text of a part, and whether it is of fenced code, which stays.
-    """
-    held, size, in_fence = [], 0, False
-    for line in lines:
-        begins = not in_fence and BEGIN_OF_FENCE.match(line)
-        if held and (begins or size >= PART_BYTES):
-            yield b"".join(held), in_fence
-            held, size = [], 0
-        if begins:
-            in_fence = True
-        elif in_fence and END_OF_FENCE.match(line):
-            yield b"".join([*held, line]), True
-            held, size, in_fence = [], 0, False
-            continue
-        *parts, line = [line] if in_fence else split_long_line(line)
-        for part in parts:
-            yield b"".join([*held, part]), False
-            held, size = [], 0
-        held.append(line)
-        size += len(line)
-    if size:
-        yield b"".join(held), in_fence
-
-
-def split_long_line(line: bytes) -> Iterator[bytes]:
-    """Splits a line after carriage returns or blanks, if it is too long."""
-    while len(line) > LINE_BYTES:
-        ends = (line.rfind(mark, 0, LINE_BYTES) for mark in (b"\r", b" "))
-        whole = LINE_BYTES
-        # Not within a character of UTF-8, which has at most four bytes.
-        while whole > LINE_BYTES - 3 and line[whole] & 0xC0 == 0x80:
-            whole -= 1
-        place = next((end + 1 for end in ends if end > 0), whole)
-        yield line[:place]
-        line = line[place:]
-    yield line
-
-
-def translate_text(
-    translate: Callable, lines: Iterable[bytes], counts: dict[str, int]
-) -> Iterator[bytes]:
-    """Yields the translation of a text in UTF-8, part by part.
-
-    Args:
-        translate: Function from a list of texts to the outputs of the
-            signature `translate_document`.
-        lines: The text, with its line ends; a byte order mark stays.
-        counts: Counter, as in `translate_lines`.
-
-    Raises:
-        InvalidDocumentError: If the text is not UTF-8.
-    """
-    lines = iter(lines)
-    first = next(lines, b"")
-    text = first.removeprefix(codecs.BOM_UTF8)
-    yield first[: len(first) - len(text)]
-    for part, is_code in split_at_line_ends(itertools.chain([text], lines)):
-        try:
-            part.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InvalidDocumentError(
-                f"text must be UTF-8. Received: byte 0x{part[error.start]:02x}"
-            ) from None
-        if is_code:
-            yield part
-            continue
-        outputs = translate([part])
-        counts["lines"] += 1
-        counts["truncated"] += int(outputs.get("truncated", [False])[0])
-        yield outputs["translation"][0]
 
 
 def text_steps(text: str, split: Callable) -> Steps:

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from documents.character_encoding import decode, encode
 from documents.markup.cue_scanner import TAG
 from documents.markup.markup_tokens import Span, copy_with_edits
+from text_processing.placeholders import find_untranslatable_spans
 
 LINE = re.compile(r"([^\r\n]*+)(?:\r\n?|\n|\Z)")
 TIMES = re.compile(r"[ \t]*\d[\d:., \t]*+-->")
 # What is between the lines of a speech.
 LINE_END = re.compile(r"(?i:<br[ \t]*/?>)|\\N|\r\n?|\n")
-TAGS = re.compile(rf"{TAG}|\0")  # `\0` stands for a tag.
+TAGS = re.compile(rf"{TAG}|[\0\1]")  # `\0` stands for a tag.
 BLANKS = "[ \t\u200e\u200f\u202a-\u202e]++"  # With marks of direction.
 # Notes, arrows, emoji and the like; marks that begin and end the text of a song.
 SYMBOLS = "[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f\u200d~〜～]++|[#*]++(?!\\S)"
@@ -117,7 +118,11 @@ def begins_speech(line: str) -> bool:
 
 
 def wrap(text: str, line_end: str) -> str:
-    """Wraps a text, in which a tag has a width of one character."""
-    tags = iter(TAGS.findall(text))
-    lines = textwrap.wrap(TAGS.sub("\0", text), LINE_LENGTH)
-    return re.sub("\0", lambda _: next(tags), line_end.join(lines))
+    """Wraps a text, in which a tag, a URL and a variable are one character wide."""
+    tags, hidden = iter(TAGS.findall(text)), TAGS.sub("\0", text)
+    spans = find_untranslatable_spans(hidden)
+    parts = iter([hidden[slice(*span)] for span in spans])
+    hidden = copy_with_edits(hidden, [(*span, "\1") for span in spans])
+    lines = textwrap.wrap(hidden, LINE_LENGTH, break_on_hyphens=False)
+    found = re.sub("\1", lambda _: next(parts), line_end.join(lines))
+    return re.sub("\0", lambda _: next(tags), found)

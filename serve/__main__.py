@@ -6,24 +6,99 @@ and the file of keys anew.
 """
 
 import argparse
+import contextlib
+import functools
+import os
+import resource
+import socket
+from collections.abc import Callable
 
+import tensorflow as tf
+
+from command_line.cpu_count import count_processors
 from command_line.errors import UserError, exit_on_user_error
 from command_line.options import add_options, read_options
 
 try:
+    import uvicorn
+
+    from serve.app import make_app
+    from serve.languages import load_pairs
+    from serve.middleware import TimeoutProtocol, bind
     from serve.options import ServeOptions
-    from serve.server import run
 except ImportError as error:
     with exit_on_user_error():
         raise UserError(
             f"python -m serve needs `pip install '.[web]'`. Received: {error}"
         ) from None
 
+DRAIN_SECONDS = 25  # Kubernetes kills after 30.
+# Variables with which users set TensorFlow's threads.
+THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+
 
 def parse_options(argv: list[str] | None = None) -> ServeOptions:
     parser = argparse.ArgumentParser(prog="python -m serve", description=__doc__)
     add_options(parser, ServeOptions)
     return read_options(parser.parse_args(argv), ServeOptions)
+
+
+def run(options: ServeOptions) -> None:
+    """Serves until SIGTERM or SIGINT."""
+    http = options.http
+    # The socket is bound before the models are loaded, since the port may be
+    # taken; until it listens, it refuses connections.
+    with contextlib.closing(bind(http.host, http.port)) as listener:
+        set_threads()
+        allow_connections()
+        load = functools.partial(load_pairs, options.pair, options.client)
+        app = make_app(load(), http, options.limits, load)
+        listener.listen()
+        announce(options, listener)
+        uvicorn.Server(make_config(app)).run(sockets=[listener])
+
+
+def make_config(app: Callable) -> uvicorn.Config:
+    """Returns the configuration of a server that shuts down gracefully."""
+    return uvicorn.Config(
+        app,
+        http=TimeoutProtocol,
+        ws="none",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # `make_app` has them read.
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+
+
+def set_threads() -> None:
+    """Lets TensorFlow compute several batches at a time, each in one thread.
+
+    Threads that share a batch wait for each other. The user's own setting of
+    TensorFlow's threads is kept.
+    """
+    if any(name in os.environ for name in THREADS):
+        return
+    with contextlib.suppress(RuntimeError):  # TensorFlow has started already.
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(count_processors())
+
+
+def allow_connections() -> None:
+    """Raises the limit of open files, which connections are."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # macOS has another limit.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def announce(options: ServeOptions, listener: socket.socket) -> None:
+    """Prints the language pairs and the address."""
+    for source, target, _ in options.pair:
+        print(f"{source} to {target}")
+    host, port = listener.getsockname()[:2]
+    host = f"[{host}]" if ":" in host else host
+    print(f"on http://{host}:{port}{options.http.url_prefix}/", flush=True)
 
 
 def main(argv: list[str] | None = None) -> None:

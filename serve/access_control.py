@@ -60,28 +60,14 @@ def read_keys(path: pathlib.Path) -> dict[str, bytes]:
     return keys
 
 
-class ApiKeys:
-    """The keys of a file, by name; empty without a file, if clients need none."""
-
-    def __init__(self, path: pathlib.Path | None):
-        self._path = path
-        self.reload()
-
-    def reload(self) -> None:
-        """Reads the file again; the keys stay as they are if that fails."""
-        self._keys = read_keys(self._path) if self._path else {}
-
-    def __bool__(self):
-        return bool(self._keys)
-
-    def find_name(self, key: str) -> str | None:
-        """Returns the name of a key, or `None`, in constant time."""
-        given, found = key.encode(), None
-        # Compare with all keys: the time must not depend on the position.
-        for name, each in self._keys.items():
-            if hmac.compare_digest(given, each):
-                found = name
-        return found
+def find_name(keys: dict[str, bytes], key: str) -> str | None:
+    """Returns the name of a key, or `None`, in constant time."""
+    given, found = key.encode(), None
+    # Compare with all keys: the time must not depend on the position.
+    for name, each in keys.items():
+        if hmac.compare_digest(given, each):
+            found = name
+    return found
 
 
 class AccessControl:
@@ -91,12 +77,12 @@ class AccessControl:
     key. So keys cannot be guessed any faster.
 
     Args:
-        keys: The keys; empty if clients need none.
+        keys: The keys by name; empty if clients need none.
         rates: Maximum rates; all of them hold.
     """
 
-    def __init__(self, keys: ApiKeys, rates: list[limits.RateLimitItem]):
-        self._keys, self._rates = keys, rates
+    def __init__(self, keys: dict[str, bytes], rates: list[limits.RateLimitItem]):
+        self.keys, self._rates = keys, rates
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
     def check_address(self, request: fastapi.Request) -> None:
@@ -107,7 +93,7 @@ class AccessControl:
         Raises:
             HTTPException: If it is.
         """
-        if not self._keys:
+        if not self.keys:
             self._check_rates(find_address(request.client), 1)
 
     def admit(self, request: fastapi.Request, key: str, cost: int) -> None:
@@ -117,14 +103,14 @@ class AccessControl:
             HTTPException: If the key is missing (`""`) or unknown, or the
                 client sends too much.
         """
-        name = self._keys.find_name(key) if key else None
+        name = find_name(self.keys, key)
         address = find_address(request.client)
-        client = name or address
+        client = f"key {name}" if name else address  # A name may be an address.
         CLIENT.set(client)
         self._check_rates(client, cost)
         for rate in self._rates:
             self._limiter.hit(rate, client, cost=min(cost, rate.amount))
-        if not self._keys:
+        if not self.keys:
             return
         if not key:
             raise http_error("Please contact the server operator to get an API key")

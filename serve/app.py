@@ -6,7 +6,6 @@ An error response is `{"error": "one line"}`, as in LibreTranslate.
 import asyncio
 import contextlib
 import hmac
-import html
 import logging
 import pathlib
 import signal
@@ -17,12 +16,13 @@ from collections.abc import Callable
 import fastapi
 import prometheus_client
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from command_line.errors import UserError
 from documents.formats import FORMAT_OF_SUFFIX
-from serve.access_control import AccessControl, ApiKeys
+from serve.access_control import AccessControl, read_keys
 from serve.batching import BusyError, TooLargeError
 from serve.languages import name_language
 from serve.metrics import AccessLog, Metrics
@@ -44,11 +44,6 @@ PAGE_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-DOCS_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; frame-ancestors 'none'"
-    )
-}
 
 
 def make_app(
@@ -57,32 +52,34 @@ def make_app(
     limits: LimitOptions,
     load_models: Callable | None = None,
 ) -> Callable:
-    """Returns the service as an ASGI application.
+    """Returns the service as an ASGI application, with models by pairs of codes.
 
-    Args:
-        models: Dict from pairs of codes to models.
-        http: Address, API keys and CORS.
-        limits: Limits on the size of requests.
-        load_models: Function that returns the models anew, for SIGHUP; `None`
-            if they stay.
+    On SIGHUP, `load_models` returns them anew.
 
     Raises:
         UserError: If the file of keys holds no key.
     """
     # It would warn of every broken form.
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
-    keys = ApiKeys(http.api_keys)
+    keys = read_keys(http.api_keys) if http.api_keys else {}
     access = AccessControl(keys, list(limits.rate_limit))
     metrics = Metrics()
     service = TranslationService(models, limits, metrics)
 
+    def reload():
+        found = read_keys(http.api_keys) if http.api_keys else {}
+        if load_models:
+            service.replace_models(load_models())
+        access.keys = found
+
     @contextlib.asynccontextmanager
     async def lifespan(_):
-        async with service.open(), reloading_on_hangup(keys, service, load_models):
+        async with service.open(), reloading_on_hangup(reload):
             yield
 
     app = fastapi.FastAPI(
         title="Translation",
+        openapi_url="/spec",
         docs_url=None,  # It would load files from elsewhere.
         redoc_url=None,
         lifespan=lifespan,
@@ -106,44 +103,35 @@ def make_app(
     unlimited = {*HEALTH_PATHS, *(http.url_prefix + path for path in HEALTH_PATHS)}
     limited = RequestLimits(app, limits.byte_limit, unlimited)
     logged = AccessLog(limited, metrics.observe_request, http.access_log)
-    return PublicAddress(
-        logged, http.url_prefix, http.public_url, list(http.trusted_proxies)
-    )
+    public = PublicAddress(logged, http.url_prefix, http.public_url)
+    return ProxyHeadersMiddleware(public, list(http.trusted_proxies))
 
 
 @contextlib.asynccontextmanager
-async def reloading_on_hangup(
-    keys: ApiKeys, service: TranslationService, load_models: Callable | None
-):
-    """Reads keys and models anew on SIGHUP, in the main thread, once at a time.
-
-    An error is logged; what could not be read stays as it was.
-    """
+async def reloading_on_hangup(reload: Callable):
+    """Calls `reload` in a thread on SIGHUP, once at a time; an error is logged."""
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield  # Only the main thread receives signals.
         return
     hangup = asyncio.Event()
 
-    async def reload():
+    async def wait():
         while await hangup.wait():
             hangup.clear()
             try:
-                keys.reload()
-                if load_models:
-                    service.replace_models(await asyncio.to_thread(load_models))
+                await asyncio.to_thread(reload)
+                print("reloaded", file=sys.stderr, flush=True)
             except Exception as error:
                 print(f"not reloaded: {error}", file=sys.stderr, flush=True)
-            else:
-                print("reloaded", file=sys.stderr, flush=True)
 
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGHUP, hangup.set)
-    reloading = loop.create_task(reload())
+    waiting = loop.create_task(wait())
     try:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
-        reloading.cancel()
+        waiting.cancel()
 
 
 def add_errors(app: fastapi.FastAPI) -> None:
@@ -244,10 +232,7 @@ def add_settings(
 
 
 def add_pages(app: fastapi.FastAPI) -> None:
-    """Adds the web page, the OpenAPI description, and a page that lists the routes.
-
-    Swagger's page would load its script from another host.
-    """
+    """Adds the web page, its style and its script."""
 
     def add(path, content, kind):
         @app.get(path, include_in_schema=False)
@@ -257,30 +242,3 @@ def add_pages(app: fastapi.FastAPI) -> None:
     add("/", (PAGE / "page.html").read_bytes(), "text/html")
     add("/page.css", read_with_shared(PAGE / "page.css"), "text/css")
     add("/page.js", read_with_shared(PAGE / "page.js"), "text/javascript")
-
-    @app.get("/spec", include_in_schema=False)
-    async def spec():
-        return app.openapi()
-
-    docs_page = (PAGE / "docs.html").read_text("utf-8")
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs():
-        rows = "\n".join(
-            make_row(method.upper(), path, operation)
-            for path, methods in app.openapi()["paths"].items()
-            for method, operation in methods.items()
-        )
-        return HTMLResponse(docs_page.replace("{rows}", rows), headers=DOCS_HEADERS)
-
-
-def make_row(method: str, path: str, operation: dict) -> str:
-    """Returns a row of the table of routes, in HTML."""
-    kinds = operation.get("requestBody", {}).get("content", {})
-    schema = next((kind["schema"] for kind in kinds.values()), {"properties": ()})
-    fields = ", ".join(
-        name if name in schema.get("required", ()) else f"[{name}]"
-        for name in schema["properties"]
-    )
-    cells = "".join(f"<td>{html.escape(text)}</td>" for text in (method, path, fields))
-    return f"<tr>{cells}</tr>"

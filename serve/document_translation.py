@@ -22,24 +22,31 @@ from serve.threads import FairExecutor
 # sentences are translated, 200 MiB.
 MAX_TAGS = 150_000
 # Requests of a client at a time; others wait.
-MAX_FILES = 2
+MAX_CLIENT_FILES = 2
 MAX_HTML_REQUESTS = 32
+ALL_CLIENTS = 8  # Times as many of all clients together.
 
 run_in_turn = FairExecutor("documents").run
-_slots = weakref.WeakValueDictionary()  # Semaphores, by function and client.
+# Semaphores, by function and client; `None` stands for all clients.
+_slots = weakref.WeakValueDictionary()
 
 
 def limit_calls(count: int) -> Callable:
     """Decorates a coroutine function of which a client runs so many at a time.
 
-    Otherwise many documents of a client would fill the memory.
+    All clients together run at most `ALL_CLIENTS` times as many, since documents
+    fill the memory.
     """
 
     def decorate(function):
         @functools.wraps(function)
         async def run(*args):
-            key = function, CLIENT.get()
-            async with _slots.setdefault(key, asyncio.Semaphore(count)):
+            limits = {CLIENT.get(): count, None: ALL_CLIENTS * count}
+            own, total = (
+                _slots.setdefault((function, client), asyncio.Semaphore(limit))
+                for client, limit in limits.items()
+            )
+            async with own, total:
                 return await function(*args)
 
         return run
@@ -54,8 +61,7 @@ async def run_together(
 
     Args:
         steps: Those of each, such as `markup_steps` and `translation_steps`.
-        translate: Coroutine function from sentences to pairs: the translation,
-            and whether it was cut.
+        translate: Coroutine function from sentences to their `Translation`s.
         align: Coroutine function from pairs of sentences to word alignments.
 
     Raises:

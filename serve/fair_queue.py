@@ -17,7 +17,7 @@ from translate.runtime.bounded_batches import MAX_ROWS
 
 # The client of the present request: the name of its key, or its address.
 CLIENT = contextvars.ContextVar("client", default="")
-MAX_LENGTH_RATIO = 2  # Of the tokens of an item and of the first one of its batch.
+MAX_BATCH_RATIO = 2  # Of the tokens of an item and of the first one of its batch.
 
 Tree = collections.OrderedDict
 
@@ -128,16 +128,13 @@ class FairQueue:
         self._turns.move_to_end(client, last=False)
 
     def take_batch(self, batch_tokens: int, with_long: bool) -> list[QueuedItem]:
-        """Removes the items of the next batch, and returns them.
+        """Removes the items of the next batch, and returns them, if any may lead one.
 
         Items of long requests do not join one of a short request, nor the reverse.
 
         Args:
             batch_tokens: Int, maximum tokens of several items, padding included.
             with_long: Bool, whether an item of a long request may lead it.
-
-        Returns:
-            The items; none if no item may lead a batch.
         """
         lead = self._find_lead(with_long)
         if lead is None:
@@ -168,5 +165,5 @@ class FairQueue:
 
 def find_similar_lengths(tokens: int) -> list[int]:
     """Returns the lengths that may be in a batch with one, the nearest first."""
-    lengths = range(-(-tokens // MAX_LENGTH_RATIO), tokens * MAX_LENGTH_RATIO + 1)
+    lengths = range(-(-tokens // MAX_BATCH_RATIO), tokens * MAX_BATCH_RATIO + 1)
     return sorted(lengths, key=lambda length: abs(length - tokens))

@@ -5,8 +5,10 @@ import time
 from collections import OrderedDict
 from typing import NamedTuple
 
+from serve.fair_queue import CLIENT
+
 MAX_BYTES = 2**26
-MAX_FILES = 10_000
+MAX_STORED_FILES = 10_000
 SECONDS = 1200
 
 
@@ -16,22 +18,20 @@ class File(NamedTuple):
     name: str
     content: bytes
     expiry: float
+    client: str
 
 
 class FileStore:
-    """Files that expire; the oldest are removed first.
+    """Files that expire. If there is no room, the oldest of the client is removed.
 
-    Args:
-        max_bytes: Int, maximum size of all files; the newest one is kept
-            whatever its size.
-        max_files: Int, maximum number of files.
-        seconds: Float, after how long a file expires.
+    A client that has no other file takes the room of the oldest of all. The newest
+    file is kept, whatever its size.
     """
 
     def __init__(
         self,
         max_bytes: int = MAX_BYTES,
-        max_files: int = MAX_FILES,
+        max_files: int = MAX_STORED_FILES,
         seconds: float = SECONDS,
     ):
         self._max_bytes, self._max_files = max_bytes, max_files
@@ -43,14 +43,16 @@ class FileStore:
     def add(self, name: str, content: bytes) -> str:
         """Stores a file; returns an unguessable key."""
         self._remove_expired()
-        key = secrets.token_urlsafe(16)
-        self._files[key] = File(name, content, time.monotonic() + self._seconds)
+        new, client = secrets.token_urlsafe(16), CLIENT.get()
+        expiry = time.monotonic() + self._seconds
+        self._files[new] = File(name, content, expiry, client)
         self._bytes += len(content)
         while len(self._files) > 1 and (
             self._bytes > self._max_bytes or len(self._files) > self._max_files
         ):
-            self._remove_oldest()
-        return key
+            own = (k for k, f in self._files.items() if f.client == client and k != new)
+            self._remove(next(own, next(iter(self._files))))
+        return new
 
     def find(self, key: str) -> File | None:
         """Returns the file of a key, or `None` if it has expired."""
@@ -59,9 +61,8 @@ class FileStore:
 
     def _remove_expired(self) -> None:
         now = time.monotonic()
-        while self._files and next(iter(self._files.values())).expiry <= now:
-            self._remove_oldest()
+        while self._files and self._files[next(iter(self._files))].expiry <= now:
+            self._remove(next(iter(self._files)))
 
-    def _remove_oldest(self) -> None:
-        _, file = self._files.popitem(last=False)
-        self._bytes -= len(file.content)
+    def _remove(self, key: str) -> None:
+        self._bytes -= len(self._files.pop(key).content)

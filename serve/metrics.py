@@ -88,18 +88,17 @@ class Metrics:
 class AccessLog:
     """ASGI middleware that gives each request an id, and records its end.
 
-    The id is that of the request's `X-Request-ID`, if it has one of up to 128
-    letters, digits and `.:_-`; else a new one. The application finds it in
-    `request.state.request_id`, the client in the header of the response.
+    The id is that of the request's `X-Request-ID`, if it is one of up to 128
+    letters, digits and `.:_-`; else a new one. It is in `request.state.request_id`
+    and in the header of the response.
 
     Args:
         app: The ASGI application.
-        observe: Function that receives the path of the route (`other`:
-            unknown path), status and seconds of each request; the status is
-            `GONE` if the client has disconnected.
-        writes: Bool, whether to write a line of JSON for each request to
-            standard output, with the entries of the dict `request.state.log`.
-            Texts, queries and keys are not in it.
+        observe: Function that receives the path of the route (`other`: unknown
+            path), status and seconds; the status is `GONE` if the client is.
+        writes: Bool, whether to write a line of JSON for each request to standard
+            output, with the entries of the dict `request.state.log`. Texts,
+            queries and keys are not in it.
     """
 
     def __init__(self, app: Callable, observe: Callable, writes: bool):

@@ -7,14 +7,12 @@ import asyncio
 import collections
 import contextlib
 import json
-import re
 import socket
 import urllib.parse
 from collections.abc import Callable
 
 from fastapi import HTTPException
 from fastapi.responses import Response
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from serve.access_control import find_address
@@ -26,57 +24,35 @@ MAX_REQUESTS = 500  # Further requests get status 503.
 MAX_CLIENT_REQUESTS = 250  # Further requests of an address get status 429.
 MAX_UPLOADS = 250  # Incomplete bodies; beyond these one is dropped.
 MAX_CONNECTIONS = 2000  # Beyond these the one that is idle longest is closed.
-HOST = re.compile(r"[\w.-]+(:\d+)?|\[[\da-fA-F:.]+\](:\d+)?", re.ASCII)
 
 
-class PublicAddress(ProxyHeadersMiddleware):
+class PublicAddress:
     """ASGI middleware that decides on which address links are based.
 
-    The `Host` header is what any client writes, so it is replaced: by the host
-    of the public URL, else by `X-Forwarded-Host` of a trusted proxy, else by
-    the address at which the connection arrived. Uvicorn's middleware reads
-    `X-Forwarded-For` and `X-Forwarded-Proto` of trusted proxies.
+    The `Host` header is what any client writes, so it is replaced.
 
     Args:
         app: The ASGI application.
         prefix: String, path of all links, such as `"/translate"`, or `""`; a
             proxy may remove it from the paths of requests.
-        public_url: String, scheme and host of all links, or `None`.
-        trusted: List of addresses and networks of proxies.
+        public_url: String, scheme and host of all links; `None`: those of the
+            address at which the connection arrived.
     """
 
-    def __init__(
-        self, app: Callable, prefix: str, public_url: str | None, trusted: list[str]
-    ):
-        super().__init__(app, trusted_hosts=trusted)
-        self._prefix = prefix
-        self._public = public_url and urllib.parse.urlsplit(public_url)
+    def __init__(self, app: Callable, prefix: str, public_url: str | None):
+        self._app, self._prefix = app, prefix
+        self._public = urllib.parse.urlsplit(public_url or "")
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http":
-            host = (b"host", self._find_host(scope).encode())
-            dropped = [b"host"]
-            if self._public:
-                scope["scheme"] = self._public.scheme
-                dropped.append(b"x-forwarded-proto")
-            kept = [pair for pair in scope["headers"] if pair[0] not in dropped]
-            scope["headers"] = [*kept, host]
+            host, port = scope["server"]
+            host = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            host = self._public.netloc or host
+            scope["scheme"] = self._public.scheme or scope["scheme"]
+            kept = [pair for pair in scope["headers"] if pair[0] != b"host"]
+            scope["headers"] = [*kept, (b"host", host.encode())]
             scope["root_path"] = self._prefix
-        await super().__call__(scope, receive, send)
-
-    def _find_host(self, scope: dict) -> str:
-        if self._public:
-            return self._public.netloc
-        client = scope["client"] and scope["client"][0]
-        if client in self.trusted_hosts:
-            headers = dict(scope["headers"])  # The last one of a name.
-            forwarded = headers.get(b"x-forwarded-host", b"").decode("latin1")
-            # The last one is that of the nearest proxy.
-            host = forwarded.rpartition(",")[2].strip()
-            if HOST.fullmatch(host):
-                return host
-        host, port = scope["server"]
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        await self._app(scope, receive, send)
 
 
 class RequestLimits:

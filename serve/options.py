@@ -89,14 +89,13 @@ class HttpOptions:
     public_url: str | None = option(
         None,
         "scheme and host of links to files, such as https://example.org "
-        "(default): what a trusted proxy names, else the address at which a "
-        "request arrives",
+        "(default: the address at which a request arrives)",
         metavar="URL",
     )
     trusted_proxies: tuple[str, ...] = option(
         (),
-        "addresses or networks whose X-Forwarded-For, -Proto and -Host are "
-        "believed, such as 10.0.0.0/8 (default: none)",
+        "addresses or networks whose X-Forwarded-For and -Proto are believed, "
+        "such as 10.0.0.0/8 (default: none)",
         nargs="+",
         metavar="ADDRESS",
     )

@@ -16,22 +16,20 @@ from fastapi.responses import Response, StreamingResponse
 from documents.formats import FORMAT_OF_SUFFIX, read_document
 from serve import schemas
 from serve.access_control import AccessControl
-from serve.document_translation import MAX_FILES, MAX_TAGS, limit_calls, run_in_turn
+from serve.document_translation import (
+    MAX_CLIENT_FILES,
+    MAX_TAGS,
+    limit_calls,
+    run_in_turn,
+)
 from serve.file_store import FileStore
 from serve.languages import Detection
 from serve.schemas import http_error
 from serve.translation_service import Route, TextTranslation, TranslationService
-from translate.runtime.runtime import REPORT, WORDS
+from translate.runtime.runtime import WORDS
 
 AUTO = "auto"
 TAG = re.compile("<[^<>]*+>")
-# Media types of translated files; no browser may run one.
-TEXT = "text/plain; charset=utf-8"
-DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-REPORT_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; "
-    "style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
-)
 
 
 def make_post(app: fastapi.FastAPI, access: AccessControl) -> Callable:
@@ -130,7 +128,7 @@ def add_files(
     files = FileStore()
 
     @post("/translate_file", schemas.FileFields, schemas.MULTIPART)
-    @limit_calls(MAX_FILES)
+    @limit_calls(MAX_CLIENT_FILES)
     async def translate_file(asked, request):
         name = pathlib.PurePath(asked.file.name)
         suffix = name.suffix.lower()
@@ -158,17 +156,7 @@ def add_files(
             "Content-Disposition": f'attachment; filename="{file.name}"',
             "X-Content-Type-Options": "nosniff",
         }
-        kind = DOCX if file.name.endswith(".docx") else text_type_of(file.content)
-        return Response(file.content, media_type=kind, headers=headers)
-
-
-def text_type_of(content: bytes) -> str:
-    """Returns the media type of a translated text, which keeps its encoding."""
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError:
-        return "application/octet-stream"
-    return TEXT
+        return Response(file.content, 200, headers, "application/octet-stream")
 
 
 def add_analysis_routes(post: Callable, service: TranslationService) -> None:
@@ -189,7 +177,11 @@ def add_analysis_routes(post: Callable, service: TranslationService) -> None:
     @post("/words", schemas.WordsFields)
     async def words(asked, _):
         route, _ = find_route(service, asked, "\n".join(asked.q))
-        check_feature(route, WORDS)
+        if WORDS not in route.model.features:
+            raise http_error(
+                f"the model of {route.name} lacks words; export it with "
+                "`--signatures all`"
+            )
         if len(asked.q) != len(asked.translations):
             raise http_error(
                 "Invalid request: q and translations must have as many texts "
@@ -199,24 +191,6 @@ def add_analysis_routes(post: Callable, service: TranslationService) -> None:
         service.check(asked.translations)
         pairs = list(zip(asked.q, asked.translations, strict=True))
         return await route.batcher.run(route.model.find_words, pairs)
-
-    @post("/report", schemas.TextFields)
-    async def report(asked, _):
-        route, _ = find_route(service, asked, asked.q)
-        check_feature(route, REPORT)
-        (document,) = await service.split(route, [asked.q])
-        if not document.places:
-            raise http_error("Invalid request: q must hold some text")
-        (page,) = await route.batcher.run(route.model.write_reports, [asked.q])
-        headers = {"Content-Security-Policy": REPORT_POLICY}
-        return Response(page, media_type="text/html", headers=headers)
-
-
-def check_feature(route: Route, name: str) -> None:
-    if name not in route.model.features:
-        raise http_error(
-            f"the model of {route.name} lacks {name}; export it with `--signatures all`"
-        )
 
 
 async def stream_sentences(service, route, document, futures, stack):

@@ -163,10 +163,7 @@ def check_fields(
 
 
 def read_fields(kind: str, body: bytes, query: bytes) -> dict[str, Any]:
-    """Returns the fields of a body of JSON, or those of a form and of the query.
-
-    All text is valid UTF-8.
-    """
+    """Returns the fields of JSON, or of a form and the query; all text is UTF-8."""
     encoded, parameters = parse_options_header(kind)
     media_type = encoded.decode("latin-1")
     charset = parameters.get(b"charset", b"utf-8")

@@ -11,6 +11,7 @@ from typing import Any
 from serve.fair_queue import CLIENT, Tree, add_path, end_turn, first_key, remove_path
 
 HANG_SECONDS = 300  # Even a busy process finishes a batch or a document earlier.
+HANG_TIMEOUTS = 4  # The same in timeouts of a server: a batch may need a few calls.
 _started = {}  # The time at which each thread that is at work has begun.
 
 
@@ -31,9 +32,13 @@ def _call(function: Callable, *args) -> Any:
         del _started[thread]
 
 
-def is_hung() -> bool:
-    """Whether a thread has run one function for more than `HANG_SECONDS`."""
-    latest = time.monotonic() - HANG_SECONDS
+def is_hung(timeout: float) -> bool:
+    """Whether a thread has run one function for too long.
+
+    Args:
+        timeout: Float, seconds that a call of a model's server may take, or 0.
+    """
+    latest = time.monotonic() - max(HANG_SECONDS, HANG_TIMEOUTS * timeout)
     return any(started < latest for started in list(_started.values()))
 
 

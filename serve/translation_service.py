@@ -83,7 +83,8 @@ class TranslationService:
 
     def is_alive(self) -> bool:
         """Whether the workers of all models run, and no thread hangs."""
-        return not is_hung() and all(each.is_alive for each in self._batchers)
+        timeout = max(route.model.timeout for route in self._routes.values())
+        return not is_hung(timeout) and all(each.is_alive for each in self._batchers)
 
     async def find_unresponsive(self) -> list[str]:
         """Returns a pair of each model that does not answer."""

@@ -25,7 +25,7 @@ SYMBOL = (
     r"(?P<symbol>(?:[0-9\#*]\ufe0f?\u20e3|[©®]\ufe0f|[\U0001f1e6-\U0001f1ff]{2}"
     r"|[^\w\s\x00-\xff])"
     r"(?:[\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"
-    r"|\u200d[^\w\s\x00-\xff])*)"
+    r"|\u200d[^\w\s\x00-\xff⦅])*)"
 )
 # The characters of a URL, with variables in braces, and those that may end it.
 URL = r"(?:[^\s<>\"⦅⦆{}]|\{[^\s{}]*+\})*"

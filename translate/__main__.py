@@ -1,9 +1,9 @@
 """Translates text, one sentence a line, with an exported model or a server.
 
 Files may have any size: sentences are read in windows, sorted by length within
-a window, and written in their original order. With --documents, the input is
-running text: the command splits it into sentences, translates these, and keeps
-the text between them.
+a window, and written in their original order. With --format, the input is a
+document: the command splits it into sentences, translates these, and keeps the
+rest.
 """
 
 import argparse
@@ -19,8 +19,7 @@ from command_line.errors import InvalidDocumentError, UserError, exit_on_user_er
 from command_line.options import add_options, flag, option, part, read_options
 from command_line.progress import show_progress
 from command_line.text_files import open_atomically, open_text, strip_byte_order_mark
-from documents.formats import READERS
-from documents.plain_text import translate_text
+from documents.formats import FORMAT_OF_SUFFIX
 from translate.document_translation import (
     make_sentence_translator,
     pair_files,
@@ -29,7 +28,6 @@ from translate.document_translation import (
 from translate.line_batching import print_warnings, translate_lines
 from translate.loading import TranslatorOptions, load
 from translate.nearest_to_reference import NearestTranslator
-from translate.runtime.runtime import DOCUMENT, strings
 from translate.sampling import Sampler, SamplingOptions
 from translate.scoring.parse_scores import describe_repairs, repair_trees
 
@@ -41,7 +39,7 @@ class TranslateOptions(TranslatorOptions):
     input: pathlib.Path | None = option(
         None,
         "text, plain or gzip (default: standard input, plain); or, with "
-        "--documents or --format, a folder, of which all files are translated",
+        "--format, a folder, of which all files are translated",
         kind=pathlib.Path,
     )
     output: pathlib.Path | None = option(
@@ -51,11 +49,6 @@ class TranslateOptions(TranslatorOptions):
         kind=pathlib.Path,
         metavar="FILE",
     )
-    documents: bool = option(
-        False,
-        "the text is a document: find its sentences, and keep lines, lists, "
-        "blanks and fenced code",
-    )
     trees: bool = option(
         False,
         "of a parsing model: write trees in Penn Treebank form; malformed "
@@ -63,15 +56,10 @@ class TranslateOptions(TranslatorOptions):
     )
     format: str | None = option(
         None,
-        "format of the documents: tags are put around the words that translate "
-        "theirs, and the rest stays; with tags it needs the signature `align`",
-        choices=READERS,
-    )
-    keep_attributes: bool = option(
-        False,
-        "with --format: leave `alt`, `title`, `placeholder`, `aria-label` and "
-        "the description of HTML, and the texts of images in Markdown, as "
-        "they are",
+        "the input is a document of this format: find its sentences, and keep "
+        "lines, lists, blanks and fenced code; tags are put around the words that "
+        "translate theirs, with the signature `align`",
+        choices=list(FORMAT_OF_SUFFIX.values()),
     )
     nearest_to: pathlib.Path | None = option(
         None,
@@ -98,22 +86,10 @@ def check_options(options: TranslateOptions) -> None:
         ("sample", options.sampling.sample),
         ("nearest-to", options.nearest_to),
     ):
-        for other in ("documents", "format"):
-            if given and getattr(options, other):
-                raise UserError(
-                    f"--{name} must be left out with --{other}. Received: both"
-                )
+        if given and options.format:
+            raise UserError(f"--{name} must be left out with --format. Received: both")
     if options.nearest_to and options.sampling.sample:
         raise UserError("--nearest-to must be left out with --sample. Received: both")
-    if (
-        options.nearest_to
-        and options.model.server
-        and options.client.protocol == "rest"
-    ):
-        raise UserError(
-            "--nearest-to needs --protocol grpc, by which inputs of a "
-            "signature may be left out. Received: rest"
-        )
     for path in filter(None, (options.input, options.nearest_to)):
         if not path.exists():
             raise UserError(f"no such file: {path}")
@@ -128,40 +104,22 @@ def check_options(options: TranslateOptions) -> None:
 
 def run_documents(options: TranslateOptions) -> None:
     """Translates a document, or all documents of a folder."""
-    counts = collections.Counter()
-    if options.format:
-        translator = make_sentence_translator(load(options))
+    translator = make_sentence_translator(load(options))
 
-        def translate(file):
-            yield translate_document(
-                translator,
-                file.read(),
-                options.format,
-                with_attributes=not options.keep_attributes,
-            )
-    else:
-        runtime = load(options)
-        runtime.require(DOCUMENT)
+    def translate(file):
+        yield translate_document(translator, file.read(), options.format)
 
-        def ask(texts):
-            return runtime.ask(DOCUMENT, {"text": strings(texts)})
-
-        def translate(file):
-            return translate_text(ask, file, counts)
-
-    if options.input and options.input.is_dir():
-        for source, target in pair_files(options.input, options.output):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                translate_file(translate, source, target)
-                print(target, file=sys.stderr)
-            except InvalidDocumentError as error:
-                part = target.with_name(f"{target.name}.part")
-                part.unlink(missing_ok=True)
-                print(f"left out: {source}: {error}", file=sys.stderr)
-    else:
+    if not (options.input and options.input.is_dir()):
         translate_file(translate, options.input, options.output)
-    print_warnings(counts, "parts")
+        return
+    for source, target in pair_files(options.input, options.output):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            translate_file(translate, source, target)
+            print(target, file=sys.stderr)
+        except InvalidDocumentError as error:
+            target.with_name(f"{target.name}.part").unlink(missing_ok=True)
+            print(f"left out: {source}: {error}", file=sys.stderr)
 
 
 def translate_file(
@@ -210,7 +168,7 @@ def run_lines(options: TranslateOptions) -> None:
 
 def run(options: TranslateOptions) -> None:
     check_options(options)
-    if options.documents or options.format:
+    if options.format:
         run_documents(options)
     else:
         run_lines(options)

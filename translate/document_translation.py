@@ -41,10 +41,7 @@ def make_sentence_translator(runtime: Runtime) -> SentenceTranslator:
 
 
 def translate_document(
-    translator: SentenceTranslator,
-    data: bytes,
-    format: str,
-    with_attributes: bool = True,
+    translator: SentenceTranslator, data: bytes, format: str
 ) -> bytes:
     """Translates a document, and prints warnings.
 
@@ -61,7 +58,7 @@ def translate_document(
                 "with --format litert"
             )
         steps = translation_steps(
-            document, translator.split, translator.knows_placeholders, with_attributes
+            document, translator.split, translator.knows_placeholders
         )
         found = run_steps(steps, translator)
     except UserError:  # The error of a server.
@@ -69,7 +66,7 @@ def translate_document(
     except ValueError as error:
         message = str(error).replace("`text`", "the document")
         raise InvalidDocumentError(message) from None
-    for note in describe_counts(found.counts, translator.knows_placeholders):
+    for note in describe_counts(found.counts):
         print(note, file=sys.stderr)
     return found.content
 

@@ -6,7 +6,6 @@ A parsing model is scored on --trees, by labelled brackets.
 import argparse
 import collections
 import dataclasses
-import itertools
 import json
 import pathlib
 import time
@@ -17,11 +16,9 @@ from command_line.options import add_options, flag, option, read_options
 from command_line.progress import show_progress
 from command_line.text_files import read_lines
 from text_processing.treebanks import read_trees
-from text_processing.trees import Tree
 from translate.line_batching import print_warnings, translate_lines
 from translate.loading import TranslatorOptions, load
-from translate.report.tree_pictures import PICTURES, load_svgling, write_pictures
-from translate.scoring import bracket_scores, parse_scores, translation_scores
+from translate.scoring import parse_scores, translation_scores
 
 FILE = {"kind": pathlib.Path, "metavar": "FILE"}
 
@@ -37,9 +34,6 @@ class EvaluateOptions(TranslatorOptions):
     trees: pathlib.Path | None = option(
         None, "in place of both: bracketed trees", **FILE
     )
-    picture: pathlib.Path | None = option(
-        None, "HTML to draw the first parses in, beside those of --trees", **FILE
-    )
     bleu_tokenize: str | None = option(None, bleu_tokenizer.HELP, metavar="NAME")
     paper_bleu: str | None = option(
         None,
@@ -51,9 +45,6 @@ class EvaluateOptions(TranslatorOptions):
         metavar="LANGUAGE",
     )
     confidence: bool = option(False, "add 95%% intervals by bootstrap")
-    baseline: pathlib.Path | None = option(
-        None, "translations of another system, to add the paired bootstrap test", **FILE
-    )
     at_least: float = option(
         0.0,
         "end with code 1 if BLEU is lower (default: never)",
@@ -72,29 +63,15 @@ def parse_options(argv: list[str] | None = None) -> EvaluateOptions:
 
 
 def check_test_set(options: EvaluateOptions) -> None:
-    """Refuses a test set that is missing, or two of them.
-
-    Raises:
-        UserError: If no test set is given, or two.
-    """
+    """Refuses no test set or two, and options of the other kind of test set."""
     given = [n for n in ("source", "reference", "trees") if getattr(options, n)]
     if given not in (["source", "reference"], ["trees"]):
         raise UserError(
             "the test set must be --source and --reference, or --trees. "
             f"Received: {', '.join(map(flag, given)) or 'neither'}"
         )
-    if options.picture:
-        if not options.trees:
-            raise UserError("--picture needs --trees. Received: --source")
-        if not options.picture.parent.is_dir():
-            raise UserError(
-                "--picture must be a file in a folder that is there. "
-                f"Received: {options.picture}"
-            )
-        load_svgling()
     if options.trees:
-        names = ("bleu_tokenize", "paper_bleu", "confidence", "baseline")
-        for name in (*names, "at_least"):
+        for name in ("bleu_tokenize", "paper_bleu", "confidence", "at_least"):
             if getattr(options, name):
                 raise UserError(f"{flag(name)} is of translations. Received: --trees")
 
@@ -105,28 +82,18 @@ def read_test_set(options: EvaluateOptions) -> tuple[list[str], list]:
         trees = list(read_trees(options.trees))
         return [" ".join(tree.words) for tree in trees], trees
     sources = list(read_lines(options.source))
-    return sources, read_aligned(options, sources, "reference")
-
-
-def read_aligned(options: EvaluateOptions, sources: list[str], name: str) -> list[str]:
-    """Reads the file of an option; it must have a line for each source."""
-    path = getattr(options, name)
-    lines = list(read_lines(path))
-    if len(lines) != len(sources):
+    references = list(read_lines(options.reference))
+    if len(references) != len(sources):
         raise UserError(
-            f"--source and --{name} must have as many lines. Received: "
-            f"{len(sources)} lines in {options.source}, {len(lines)} lines "
-            f"in {path}"
+            "--source and --reference must have as many lines. Received: "
+            f"{len(sources)} lines in {options.source}, {len(references)} lines "
+            f"in {options.reference}"
         )
-    return lines
+    return sources, references
 
 
 def choose_tokenizer(options: EvaluateOptions) -> str:
-    """Returns the name of BLEU's tokenizer.
-
-    Raises:
-        UserError: If the tokenizer is not installed.
-    """
+    """Returns the name of BLEU's tokenizer, which must be installed."""
     if options.trees:
         return bleu_tokenizer.DEFAULT
     tokenize = options.bleu_tokenize or bleu_tokenizer.choose_tokenizer(
@@ -139,7 +106,6 @@ def choose_tokenizer(options: EvaluateOptions) -> str:
 def run(options: EvaluateOptions) -> None:
     check_test_set(options)
     sources, references = read_test_set(options)
-    baseline = options.baseline and read_aligned(options, sources, "baseline")
     if options.paper_bleu:
         # It may be refused.
         translation_scores.load_splitter(options.paper_bleu)
@@ -156,20 +122,13 @@ def run(options: EvaluateOptions) -> None:
     seconds = time.monotonic() - started
     print_warnings(counts)
     if options.trees:
-        results, trees = parse_scores.score(references, translations)
+        results = parse_scores.score(references, translations)
     else:
         results = translation_scores.score(
-            translations,
-            references,
-            options.paper_bleu,
-            options.confidence,
-            baseline,
-            tokenize,
+            translations, references, options.paper_bleu, options.confidence, tokenize
         )
     results["truncated"] = counts["truncated"]
     print_results(options, results, len(sources), seconds)
-    if options.picture:
-        draw_parses(options.picture, references, trees)
     if options.at_least and results["bleu"]["score"] < options.at_least:
         raise SystemExit(
             f"BLEU must be at least {options.at_least}. "
@@ -189,14 +148,6 @@ def print_results(
     print("\n".join(kind.describe_scores(results)))
     print(
         f"{'speed':18}{speed:6.1f}  sentences a second ({count:,} in {seconds:.1f} s)"
-    )
-
-
-def draw_parses(path: pathlib.Path, trees: list[Tree], parsed: list[Tree]) -> None:
-    """Draws the first parses, each beside the correct tree."""
-    pairs = itertools.islice(zip(trees, parsed, strict=True), PICTURES)
-    write_pictures(
-        path, [(*pair, *bracket_scores.count_brackets(*pair)) for pair in pairs]
     )
 
 

@@ -8,7 +8,7 @@ import argparse
 import dataclasses
 import pathlib
 
-from command_line.errors import UserError, exit_on_user_error
+from command_line.errors import exit_on_user_error
 from command_line.options import add_options, option, read_options
 from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.versions import EXPORT_DIR, find_version
@@ -46,13 +46,7 @@ def load(export_dir: pathlib.Path) -> Runtime:
     """
     folder = find_version(export_dir, SAVED_MODEL)
     runtime = load_export(export_dir, int(folder.name))
-    missing = [name for name in SIGNATURES if name not in runtime.signatures]
-    if missing:
-        raise UserError(
-            "--export-dir must hold an export with the signatures "
-            f"{', '.join(SIGNATURES)}; export the run anew with `--signatures "
-            f"all`. Received: {folder} without {', '.join(missing)}"
-        )
+    runtime.require(*SIGNATURES)
     return runtime
 
 

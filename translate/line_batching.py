@@ -51,20 +51,17 @@ def translate_lines(
     counts: collections.Counter,
     translate: Callable | None = None,
 ) -> Iterator[bytes]:
-    """Translates sentences in bounded memory.
+    """Yields a translation for each sentence, in order, in bounded memory.
 
     Args:
         runtime: The model.
-        lines: Sentences, with or without line ends.
+        lines: Sentences, with or without line ends; the translations have none.
         batch_tokens: Int, source tokens of a batch, padding included.
         counts: Counter to which the function adds the number of sentences
             (`"lines"`), and of those whose source or translation was cut at
             the model's limit of tokens (`"truncated"`).
         translate: Function from lines and their numbers, counted from 1, to
             the outputs, such as a `Sampler`; `None` translates by beam search.
-
-    Yields:
-        A translation for each sentence, in order, without line ends.
     """
 
     def answer(batch):

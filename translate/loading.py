@@ -63,9 +63,5 @@ def load_export(export_dir: pathlib.Path, version: int | None = None) -> Runtime
 
 
 def find_export(export_dir: pathlib.Path, version: int | None = None) -> pathlib.Path:
-    """Returns the folder of a version, by default of the newest.
-
-    Raises:
-        UserError: If the version does not exist.
-    """
+    """Returns the folder of a version, by default of the newest."""
     return find_version(export_dir, *RUNTIMES, version=version)

@@ -17,14 +17,10 @@ from translate.runtime.runtime import Runtime, strings
 class NearestTranslator:
     """Returns the translation nearest to the reference of a numbered line.
 
-    This is the one with the highest BLEU of a sentence (sacreBLEU's, whose
-    counts of zero are smoothed, and whose order is at most the length), among
-    as many as the export's beam has; of equal ones, the most probable.
-
-    Args:
-        runtime: The model.
-        references: Text file, a reference for each line. Its suffix may name
-            the language, by which BLEU's tokenizer is chosen.
+    It has the highest BLEU of a sentence (sacreBLEU's, whose counts of zero are
+    smoothed, and whose order is at most the length) among as many as the export's
+    beam has; of equal ones, it is the most probable. The suffix of the file of
+    references may name the language, by which BLEU's tokenizer is chosen.
 
     Raises:
         UserError: If the file is missing, or the tokenizer, or if the model
@@ -59,14 +55,9 @@ class NearestTranslator:
         }
 
     def check_count(self, lines: int, bound: str = "") -> None:
-        """Refuses references of another number.
+        """Refuses references of another number than `lines`.
 
-        Args:
-            lines: Int, number of lines.
-            bound: `"at least "`, if there may be more lines.
-
-        Raises:
-            UserError: If there are fewer references, or, without bound, more.
+        With the bound `"at least "` there may be more of them.
         """
         count = len(self._references)
         if count < lines or (count > lines and not bound):
@@ -76,10 +67,7 @@ class NearestTranslator:
             )
 
     def _nearest(self, translations: np.ndarray, reference: str) -> int:
-        """Returns the index of the nearest translation.
-
-        Empty ones, which fill up a row, have a BLEU of 0 and come last.
-        """
+        """Returns the index of the nearest translation; the empty ones come last."""
         scores = [
             self._bleu.sentence_score(text.decode(), [reference]).score
             for text in translations

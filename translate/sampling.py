@@ -16,11 +16,7 @@ from translate.runtime.runtime import Runtime, check_outputs, strings
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SamplingOptions:
-    """Options of sampling.
-
-    Raises:
-        UserError: If a value is out of range, or given without `--sample`.
-    """
+    """Options of sampling."""
 
     sample: bool = option(
         False,
@@ -53,10 +49,6 @@ class SamplingOptions:
 
 class Sampler:
     """Samples translations of numbered lines.
-
-    Args:
-        runtime: The model.
-        options: Options of sampling.
 
     Raises:
         UserError: If the model lacks the signature `sample`.

@@ -36,8 +36,7 @@ def split_texts(texts: list[str], language: str, max_bytes: int) -> list[SplitTe
     Args:
         texts: Texts to split.
         language: Code, such as `"en"` or `"pt-BR"`.
-        max_bytes: Int, maximum size of a sentence, at least 50. Longer ones
-            are split; see `split_long`.
+        max_bytes: Int, at least 50. Longer sentences are split; see `split_long`.
     """
     split = make_sentence_splitter(language.split("-")[0])
     parts, is_sentence = split(tf.constant(texts, tf.string), tf.constant(max_bytes))

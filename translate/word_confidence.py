@@ -29,10 +29,9 @@ def group_words(
         log_probabilities: Float array `(T,)`, of the target pieces.
 
     Returns:
-        Dict of `"source"` and `"target"`, lists of words: dicts of `"text"`
-        and `"space"`, whether a blank precedes it. Words of the target also
-        have `"probability"`, the product over its subwords, and `"weights"`,
-        its attention to each word of the source.
+        Dict of `"source"` and `"target"`, lists of dicts of `"text"` and `"space"`,
+        whether a blank precedes it; those of the target also have `"probability"`,
+        the product over its subwords, and `"weights"`, one for each source word.
     """
     sources, targets = (pieces_to_words(source_pieces), pieces_to_words(target_pieces))
     for word in targets:

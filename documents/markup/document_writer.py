@@ -34,7 +34,6 @@ class Format(NamedTuple):
 HTML_ESCAPING = Escaping(lambda text, is_first: html.escape(text, quote=False))
 ATTRIBUTE_ESCAPING = Escaping(lambda text, is_first: html.escape(text))
 IMAGE_ESCAPING = Escaping(lambda text, is_first: IMAGE_SPECIAL.sub(r"\\\g<0>", text))
-ESCAPINGS = {"markdown": IMAGE_ESCAPING, "text": HTML_ESCAPING}  # By `Value.syntax`.
 SRT_ESCAPING = Escaping(lambda text, is_first: text)  # It has no escapes.
 # Markdown is escaped only where parsing the translation shows the need.
 UNESCAPED = Escaping(lambda text, is_first: text)
@@ -94,7 +93,8 @@ class DocumentWriter:
 
     def _write_value(self, value: Value, group: list) -> Edit:
         """Returns the edit of an attribute's value."""
-        escaping = ESCAPINGS.get(value.syntax, ATTRIBUTE_ESCAPING)
+        is_image = value.syntax == "markdown"
+        escaping = IMAGE_ESCAPING if is_image else ATTRIBUTE_ESCAPING
         copy = functools.partial(copy_with_edits, self._source, [])
         edits = [
             (*found[0].place, write_sentence(*found, escaping, copy)[0])
@@ -133,7 +133,7 @@ class DocumentWriter:
         All is escaped in them or, if that does not help, they are kept.
         """
         read = resolve(self._format.read(result))
-        found = split_into_segments(read, result, False)
+        found = split_into_segments(read, result)
         found = [segment for segment in found if segment.value is None]
         starts = [segment.starts[0] for segment in found]
         ends = [segment.ends[-1] for segment in found]

@@ -26,11 +26,11 @@ class Kind(enum.Enum):
 
 
 class Value(NamedTuple):
-    """A text within a token that is translated apart: an attribute's, or ruby's."""
+    """A text within a token that is translated apart, such as an attribute's."""
 
     start: int
     end: int
-    # `"quoted"`, `"unquoted"`, for an image `"markdown"`, or for ruby `"text"`.
+    # `"quoted"`, `"unquoted"`, or for an image `"markdown"`.
     syntax: str
 
 
@@ -50,12 +50,13 @@ class Token(NamedTuple):
     values: tuple[Value, ...] = ()  # Those in it that are translated.
 
 
-# Inline elements whose text is not natural language.
-CODE = frozenset(["code", "kbd", "samp", "tt", "var", "math", "svg", "object"])
 # The same for elements that end a sentence.
 CODE_BLOCKS = frozenset(["pre", "script", "style", "textarea", "template"])
 # Pronunciations, and their brackets for browsers that do not put them apart.
 RUBY_TEXTS = frozenset(["rt", "rp"])
+# Inline elements whose text is not natural language.
+NAMES = ["code", "kbd", "samp", "tt", "var", "math", "svg", "object"]
+CODE = RUBY_TEXTS | frozenset(NAMES)
 HTML = "html"  # The name of texts of HTML in Markdown.
 MAX_DEPTH = 200  # Maximum depth of nested tags in a sentence.
 CHANGES = {Kind.OPEN: 1, Kind.CLOSE: -1}
@@ -135,7 +136,7 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
                 leave_scope(scopes, found, texts)
     while scopes:
         leave_scope(scopes, found, texts)
-    return merge_symbols(merge_ruby_texts(found))
+    return merge_symbols(found)
 
 
 def count_tag(scopes: list[Scope], name: str, change: int) -> int:
@@ -155,35 +156,9 @@ def leave_scope(scopes: list[Scope], found: list[Token], texts: list[str]) -> No
     if scope.keeps and not scope.has_block:
         text = "".join(texts[scope.text_place :])
         first, last = found[scope.place], found[-1]
-        kind = Kind.VERBATIM if text.strip() else Kind.VOID
+        is_text = text.strip() and scope.name not in RUBY_TEXTS
+        kind = Kind.VERBATIM if is_text else Kind.VOID
         found[scope.place :] = [first._replace(kind=kind, end=last.end, text=text)]
-
-
-def merge_ruby_texts(tokens: list[Token]) -> list[Token]:
-    """Merges each text of ruby, with its tags, into one token."""
-    found, first = [], None  # `first` is the index of the text's start tag.
-    for token in tokens:
-        is_ruby = token.name in RUBY_TEXTS
-        if token.kind is Kind.BREAK:
-            first = None
-        elif is_ruby and token.kind is Kind.OPEN:
-            first = len(found)
-        found.append(token)
-        if is_ruby and token.kind is Kind.CLOSE and first is not None:
-            values = []
-            for each in found[first:]:
-                values += each.values
-                if each.kind is Kind.TEXT and values and values[-1].end == each.start:
-                    values[-1] = values[-1]._replace(end=each.end)
-                elif each.kind is Kind.TEXT:
-                    values.append(Value(each.start, each.end, "text"))
-            found[first:] = [
-                found[first]._replace(
-                    kind=Kind.VOID, end=token.end, values=tuple(values)
-                )
-            ]
-            first = None
-    return found
 
 
 def merge_symbols(tokens: list[Token]) -> list[Token]:

@@ -12,17 +12,9 @@ from text_processing.placeholders import VARIABLE, find_untranslatable_spans
 CHANGED = re.compile(r"\{[^{}\0]*+\}|(?<![\w%])%[^\s⦅\0]++")
 
 
-def repair_placeholders(sentence: Sentence, translation: str) -> tuple[str, int]:
-    """Replaces what a model made of placeholders, and removes what it repeated.
-
-    Returns the translation, and the number of leaves that were missing or
-    repeated.
-    """
+def repair_placeholders(sentence: Sentence, translation: str) -> str:
+    """Replaces what a model made of placeholders, and removes what it repeated."""
     names = [sentence.text[leaf.start : leaf.end] for leaf in sentence.leaves]
-    missing = sum(
-        max(0, count - translation.count(name))
-        for name, count in collections.Counter(names).items()
-    )
     left = collections.Counter(name for _, name in find_parts(sentence.text))
     # Else braces may be of ordinary text, which is translated.
     has_only_names = all(name in names for name in left if CHANGED.fullmatch(name))
@@ -39,8 +31,7 @@ def repair_placeholders(sentence: Sentence, translation: str) -> tuple[str, int]
     lost = [n for n in left.elements() if n in names and VARIABLE.fullmatch(n)]
     written = [*lost, *[""] * len(others)]
     edits = [(*span, name) for span, name in zip(others, written, strict=False)]
-    repeated = max(0, len(others) - len(lost))
-    return normalize_blanks(copy_with_edits(translation, edits)), missing + repeated
+    return normalize_blanks(copy_with_edits(translation, edits))
 
 
 def find_parts(text: str) -> list[tuple[Span, str]]:

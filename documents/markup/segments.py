@@ -125,13 +125,11 @@ def hide(text: str, spans: list[Span]) -> str:
     return copy_with_edits(text, edits)
 
 
-def split_into_segments(
-    tokens: list[Token], source: str, with_attributes: bool
-) -> Iterator[Segment]:
+def split_into_segments(tokens: list[Token], source: str) -> Iterator[Segment]:
     """Yields the segments that have letters, in the order of the document."""
     group, values = [], []
     for token in [*tokens, Token(Kind.BREAK, len(source), len(source))]:
-        values += [v for v in token.values if with_attributes or v.syntax == "text"]
+        values += token.values
         if token.kind is not Kind.BREAK:
             group.append(token)
             continue

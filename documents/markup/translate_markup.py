@@ -48,10 +48,9 @@ class TranslatedDocument(NamedTuple):
 
     Attributes:
         content: The document: a string, or bytes from `translation_steps`.
-        counts: The number of `"sentences"`; of those `"truncated"` at the
-            model's limit; of `"placeholders"`, and of those the model omitted
-            or repeated (`"repaired"`); and of sentences that are `"kept"`
-            untranslated, since their markup would be invalid.
+        counts: The number of `"sentences"`, of those `"truncated"` at the
+            model's limit, and of those `"kept"` untranslated, since their
+            markup would be invalid.
     """
 
     content: str | bytes
@@ -83,11 +82,10 @@ Steps = Generator[TranslationRequest | AlignmentRequest, list, TranslatedDocumen
 
 
 def translate_markup(
-    text: str, format: str, translator: SentenceTranslator, with_attributes: bool = True
+    text: str, format: str, translator: SentenceTranslator
 ) -> TranslatedDocument:
     """Translates a document: runs `markup_steps` with a translator."""
-    split, is_known = translator.split, translator.knows_placeholders
-    steps = markup_steps(text, format, split, is_known, with_attributes)
+    steps = markup_steps(text, format, translator.split, translator.knows_placeholders)
     return run_steps(steps, translator)
 
 
@@ -111,7 +109,6 @@ def markup_steps(
     format: str,
     split: Callable[[list[str]], list[list[Span]]],
     knows_placeholders: bool = False,
-    with_attributes: bool = True,
 ) -> Steps:
     """Translates a document, and leaves the model's work to its caller.
 
@@ -127,9 +124,6 @@ def markup_steps(
         split: Function from texts to the spans of the sentences of each, such
             as `find_sentences` of `translate.segmentation`.
         knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
-        with_attributes: Whether to translate the attributes of HTML that a
-            reader sees or hears: `alt`, `title`, `placeholder`, `aria-label`
-            and the description in `<meta>`.
 
     Returns:
         The document (the `value` of `StopIteration`), with each of its tags
@@ -156,7 +150,7 @@ def markup_steps(
         )
     read = FORMATS[format].read
     counts = collections.Counter()
-    segments = list(split_into_segments(resolve(read(text)), text, with_attributes))
+    segments = list(split_into_segments(resolve(read(text)), text))
     make = functools.partial(
         make_sentences, source=text, knows_placeholders=knows_placeholders
     )
@@ -167,35 +161,22 @@ def markup_steps(
         for sentence in make(segment, some)
     ]
     pairs = yield from request_translations(sentences, make, counts)
-    aligned = yield from request_alignments(pairs, counts)
+    aligned = yield from request_alignments(pairs)
     writer = DocumentWriter(text, aligned, format)
     result = writer.write()
     counts["kept"] = writer.count_kept()
     return TranslatedDocument(result, counts)
 
 
-def describe_counts(
-    counts: collections.Counter, knows_placeholders: bool
-) -> Iterator[str]:
+def describe_counts(counts: collections.Counter) -> Iterator[str]:
     """Yields warnings about a translated document."""
     sentences = f"of {counts['sentences']:,} sentences"
-    parts = f"{counts['placeholders']:,} parts that stay unchanged"
     if cut := counts["truncated"]:
         yield f"{cut:,} {sentences} were cut at the model's limit of tokens"
     if kept := counts["kept"]:
         yield (
             f"{kept:,} {sentences} are not translated: their markup would be "
             "invalid in the translation"
-        )
-    if counts["placeholders"] and not knows_placeholders:
-        yield (
-            f"the model was trained without --placeholders: the places of {parts} "
-            "come from its alignment"
-        )
-    if repaired := counts["repaired"]:
-        yield (
-            f"{repaired:,} of {parts} were lost or changed by the model, or doubled "
-            "as placeholders, and put back"
         )
 
 
@@ -226,17 +207,11 @@ def request_translations(
 
 
 def request_alignments(
-    pairs: list[tuple[Sentence, str]], counts: collections.Counter
+    pairs: list[tuple[Sentence, str]],
 ) -> Generator[AlignmentRequest, list, list[tuple[Sentence, str, np.ndarray | None]]]:
     """Repairs the leaves of sentences, and aligns those that have tags."""
-    placed, asked = [], {}
-    for sentence, translation in pairs:
-        translation, repaired = repair_placeholders(sentence, translation)
-        counts["placeholders"] += len(sentence.leaves)
-        counts["repaired"] += repaired
-        placed.append((sentence, translation))
-        if sentence.marks:
-            asked[sentence.text, translation] = None
+    placed = [(s, repair_placeholders(s, translation)) for s, translation in pairs]
+    asked = {(s.text, translation): None for s, translation in placed if s.marks}
     if asked:
         found = yield AlignmentRequest(*map(list, zip(*asked, strict=True)))
         asked = dict(zip(asked, found, strict=True))

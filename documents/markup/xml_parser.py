@@ -5,7 +5,6 @@ parent contains text directly; so are all elements inside an inline one.
 """
 
 import dataclasses
-import re
 import xml.parsers.expat
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -27,9 +26,6 @@ NAMES = """
     programlisting screen synopsis userinput varname
 """
 UNTRANSLATED = CODE | CODE_BLOCKS | frozenset(NAMES.split())
-OF_LINES = frozenset(["literallayout"])  # Elements of lines.
-# Blanks that end a sentence where all blanks count.
-LINES = re.compile(r"[ \t\r\n]{2,}+|[\t\r\n]")
 
 
 @dataclasses.dataclass
@@ -37,7 +33,6 @@ class Element:
     """An element of XML."""
 
     parent: "Element | None" = None
-    keeps_blanks: bool = False  # Whether all its blanks count.
     has_text: bool = False  # Whether it contains text directly.
     is_inline: bool = False  # Whether it is a part of a sentence.
 
@@ -75,7 +70,7 @@ def read_xml(source: str) -> Iterator[Token]:
         if event.kind is Kind.OPEN:
             element.is_inline = parent.is_inline or parent.has_text
         if event.kind is Kind.TEXT:
-            yield from split_at_lines(event, start, end)
+            yield Token(Kind.TEXT, start, end, event.text)
         elif event.kind is Kind.VOID:
             # There is no text outside of the root.
             yield Token(Kind.VOID, start, end, is_block=parent is None)
@@ -93,24 +88,6 @@ def read_xml(source: str) -> Iterator[Token]:
                 is_block=not element.is_inline,
                 keeps=event.keeps,
             )
-
-
-def split_at_lines(event: Event, start: int, end: int) -> Iterator[Token]:
-    """Yields the tokens of a text; lines are apart if all blanks count."""
-    text = event.text
-    if event.element.keeps_blanks and end - start == len(text):
-        done = 0
-        for found in LINES.finditer(text):
-            if done < found.start():
-                plain = text[done : found.start()]
-                yield Token(Kind.TEXT, start + done, start + found.start(), plain)
-            first, done = found.span()
-            yield Token(Kind.VOID, start + first, start + done, is_block=True)
-        start, text = start + done, text[done:]
-    if event.element.keeps_blanks and text == "\n":  # "\r\n".
-        yield Token(Kind.VOID, start, end, is_block=True)
-    elif start < end:
-        yield Token(Kind.TEXT, start, end, text)
 
 
 class EventReader:
@@ -139,12 +116,7 @@ class EventReader:
         self.events.append(Event(kind, start, element, *what))
 
     def _start(self, name, attributes):
-        parent = self._element
-        space = attributes.get("xml:space", "")
-        keeps_blanks = space == "preserve" or name in OF_LINES
-        if not keeps_blanks and space != "default":
-            keeps_blanks = parent.keeps_blanks
-        self._element = Element(parent, keeps_blanks)
+        self._element = Element(self._element)
         keeps = is_untranslated(name, attributes, UNTRANSLATED)
         if attributes.get("translatable") == "false":  # As in Android.
             keeps = True

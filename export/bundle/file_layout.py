@@ -32,8 +32,7 @@ SERVER_FILES = (
     "models.config",
     "monitoring.config",
 )
-# They hold the digests of the other files.
-UNLISTED = (BUNDLE, LITERT_CONFIG)
+UNLISTED = (BUNDLE, LITERT_CONFIG)  # They hold the digests.
 
 
 def list_files(folder: pathlib.Path) -> dict[str, dict]:

@@ -253,12 +253,6 @@ function choose(sentence) {
 function drawChosen() {
   $("no-words").hidden = hasFeature("words");
   drawAlignment();
-  $("report").hidden = !hasFeature("report");
-  const fields = { q: state.chosen.source, api_key: $("key").value,
-    source: $("from").value, target: $("to").value };
-  for (const [name, value] of Object.entries(fields)) {
-    $("report").elements[name].value = value;
-  }
   drawOthers();
 }
 

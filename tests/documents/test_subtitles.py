@@ -8,6 +8,7 @@ import pytest
 
 from documents.formats import read_document, translation_steps
 from documents.markup.translate_markup import run_steps
+from documents.subtitles import wrap
 from tests.helpers.known_alignment_translators import (
     identity,
     letters,
@@ -204,3 +205,26 @@ def test_takes_linear_time(part):
 
     assert document.fill(document.text) == content
     assert b"x" in document.fill(document.text + "y")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "https://www.example-site.org/a-very-long-path/of-many-parts/and-more",
+        "{ $name_of_a_variable }",
+        "well-known-and-much-loved",
+        "{{ a | b }}<i>c</i>\1",
+    ],
+)
+def test_a_line_breaks_in_no_url_and_no_variable(part):
+    for count in range(9):
+        text = (
+            "word " * count
+            + f"{part} and more words after it, until the very end of it"
+        )
+
+        lines = wrap(text, "\n").split("\n")
+
+        assert " ".join(lines) == text
+        assert len(lines) > 1
+        assert any(part in line for line in lines)

@@ -136,3 +136,15 @@ def test_blanks_and_capitals_change_the_words_of_an_alignment(text, translation)
 def test_many_grouped_numbers_take_linear_time():
     # Each number tried the rest of the text: minutes for this one.
     assert find_symbol_spans("1\u00a0" * 20_000 + "☺") == [(40_000, 40_001)]
+
+
+@pytest.mark.timeout(60)  # In quadratic time or memory it would not end.
+@pytest.mark.parametrize("text", ["a " * 2**19 + "😆 ♪", "😆 ♪ a" * 2**17])
+def test_symbols_of_a_line_of_a_mebibyte_are_added_at_the_end(text):
+    translation = "b " * 200 + "♪"
+
+    assert has_lost_symbols(text, translation)
+    found = restore_symbols(text, translation, None)
+
+    assert found.startswith(translation.strip())
+    assert not has_lost_symbols(text, found)

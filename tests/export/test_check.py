@@ -12,7 +12,7 @@ from export import check
 from export.bundle import file_layout
 from export.bundle.predict_messages import make_request
 from export.bundle.warmup_requests import write_warmup
-from tests.helpers.fake_model_server import serve_grpc, serve_rest
+from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.python_subprocess import run_python
 from translate import check_server
 from translate.runtime import tf_serving as client
@@ -232,18 +232,14 @@ def test_weights_that_do_not_load_are_found(version):
     assert "samples" not in found
 
 
-@pytest.mark.parametrize("protocol", ["grpc", "rest"])
-def test_a_server_is_asked_the_samples(
-    refused, version, servable, capsys, monkeypatch, protocol
-):
+def test_a_server_is_asked_the_samples(refused, version, servable, capsys, monkeypatch):
     monkeypatch.setattr(check, "SessionModel", is_run)
     monkeypatch.setattr(client, "PAUSES", ())
-    serve = {"grpc": serve_grpc, "rest": serve_rest}[protocol]
     monkeypatch.setattr(servable, "name", "reverse")  # As in bundle.json.
     folder = f"--export-dir={version.parent}"
 
-    with serve(servable) as address:
-        arguments = [folder, f"--server={address}", f"--protocol={protocol}"]
+    with serve_grpc(servable) as address:
+        arguments = [folder, f"--server={address}"]
         check_server.main(arguments)
         whole = capsys.readouterr().out
         path = version / file_layout.SAMPLES / "serving_default.answer.json"

@@ -52,23 +52,19 @@ translate --export-dir=$EXPORT --input=$TMP/x -> no such file
 translate --export-dir=$EXPORT --input=$TMP/one --output=$TMP/one -> than --input
 translate --export-dir=$EXPORT --input=$TMP/one --nearest-to=$TMP/two
  --output=$TMP/two -> --output must be another file than --nearest-to
-translate --server=x:1 --protocol=rest --nearest-to=$TMP/two -> --protocol grpc
 translate --export-dir=x --nearest-to=$TMP/one --sample -> left out with --sample
-translate --export-dir=x --nearest-to=$TMP/one --documents -> left out with --documents
+translate --export-dir=x --nearest-to=$TMP/one --format=text -> left out with --format
 translate --export-dir=x --nearest-to=no -> no such file: no
-translate --export-dir=x --documents --trees -> --trees must be left out
-translate --export-dir=x --documents --sample -> --sample must be left out
+translate --export-dir=x --format=text --sample -> --sample must be left out
 translate --export-dir=x --format=xml --trees -> --trees must be left out with
 evaluate --export-dir=x --source=$TMP/two --reference=$TMP/one -> 2 lines in
 evaluate --export-dir=x --source=$TMP/empty --reference=$TMP/one -> may not be empty
 evaluate --export-dir=x --source=$TMP/latin --reference=$TMP/one -> line 1, byte 0xe9
 evaluate --export-dir=x -> or --trees. Received: neither
 evaluate --export-dir=x --trees=x --source=x -> Received: --source, --trees
-evaluate --export-dir=x $ONE --picture=y -> --picture needs --trees
-evaluate --export-dir=x --trees=x --picture=no/y -> is there. Received: no/y
 evaluate --export-dir=x --trees=none -> no such file: none
 evaluate --export-dir=x --trees=x --paper-bleu -> --paper-bleu is of translation
-evaluate --export-dir=x --trees=x --baseline=y -> --baseline is of translations
+evaluate --export-dir=x --trees=x --confidence -> --confidence is of translations
 explain $PAGE --export-dir=$EXPORT --text=' ' -> --text must hold some text.
 explain $PAGE --export-dir=$EXPORT --text=a --reference=' ' -> must hold some text
 explain $PAGE --export-dir=$TMP --text=a -> `python -m export` wrote

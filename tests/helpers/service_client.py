@@ -12,10 +12,10 @@ import urllib.parse
 import urllib3
 import uvicorn
 
+from serve.__main__ import make_config
 from serve.app import make_app
 from serve.middleware import bind
 from serve.options import HttpOptions, LimitOptions
-from serve.server import make_config
 from tests.helpers.fake_models import FunctionRuntime, make_outputs
 
 

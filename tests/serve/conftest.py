@@ -11,7 +11,7 @@ def configured_logging():
 
     It closes absl's handler, which closes any standard error but the present.
     """
-    from serve.server import make_config
+    from serve.__main__ import make_config
 
     make_config(None)
 

@@ -1,12 +1,14 @@
 """Tests of API keys and rate limits over HTTP."""
 
+import hmac
 import types
 
 import fastapi
 import limits
 import pytest
 
-from serve.access_control import AccessControl, ApiKeys, find_address
+from command_line.errors import UserError
+from serve.access_control import AccessControl, find_address, find_name, read_keys
 from serve.options import HttpOptions
 from serve.schemas import FileFields, TranslateFields, UploadedFile, WordsFields
 from tests.helpers import service_client, word_documents
@@ -69,7 +71,7 @@ def test_files_cost_by_what_they_hold():
 
 
 def test_a_request_of_more_than_the_limit_passes_alone():
-    access = AccessControl(ApiKeys(None), limits.parse_many("2/hour"))
+    access = AccessControl({}, limits.parse_many("2/hour"))
 
     access.admit(request_from("10.0.0.1"), "", 50)
 
@@ -80,7 +82,7 @@ def test_a_request_of_more_than_the_limit_passes_alone():
 
 def test_keys_have_rates_of_their_own(tmp_path, capsys):
     (tmp_path / "keys").write_text("ann: key-of-ann\nkey-of-bob")
-    keys = ApiKeys(tmp_path / "keys")
+    keys = read_keys(tmp_path / "keys")
     access = AccessControl(keys, limits.parse_many("1/hour"))
     ann, bob = (request_from("10.0.0.1") for _ in range(2))
 
@@ -132,3 +134,62 @@ def test_metrics_need_the_token(tmp_path, token):
     assert (without.status, wrong.status, right.status) == (401, 401, 200)
     assert without.json() == {"error": "Unauthorized"}
     assert without.headers["www-authenticate"] == "Bearer"
+
+
+def write(folder, content):
+    path = folder / "keys"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def test_lines_are_keys_with_names_or_without(tmp_path):
+    path = write(tmp_path, "# Ours\none\n\nann: two \r\nb@c.d:\tschlüssel\na:b")
+
+    keys = read_keys(path)
+
+    found = [find_name(keys, key) for key in ("one", "two", "schlüssel", "a:b")]
+    assert found == ["line 2", "ann", "b@c.d", "line 6"]
+    for key in ("", "on", "one ", "One", "one\n", "ann", "ann: two", "#"):
+        assert find_name(keys, key) is None
+
+
+def test_each_key_is_compared_in_constant_time(tmp_path, monkeypatch):
+    compared = []
+
+    def compare(given, each):
+        compared.append(each)
+        return given == each
+
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+
+    keys = read_keys(write(tmp_path, "a\nb\nc"))
+    assert find_name(keys, "a") == "line 1"
+    assert compared == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "must hold keys, one a line"),
+        (b"\xff\xfe", "must hold keys, one a line"),
+        (b"a\nsecret words here", "whose line 2 is neither"),
+        (b"b\na: b", "whose line 2 repeats one"),
+    ],
+)
+def test_a_file_with_other_lines_is_refused_at_once(tmp_path, content, message):
+    path = write(tmp_path, content)
+
+    with pytest.raises(UserError, match=r"--api-keys must hold") as refused:
+        HttpOptions(api_keys=path)
+
+    assert message in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_key_that_is_named_as_an_address_is_another_client():
+    keys = {"10.0.0.1": b"secret"}
+    access = AccessControl(keys, limits.parse_many("1/hour"))
+    access.admit(request_from("10.0.0.2"), "secret", 1)
+
+    with pytest.raises(fastapi.HTTPException, match="403"):  # And not 429.
+        access.admit(request_from("10.0.0.1"), "guessed", 1)

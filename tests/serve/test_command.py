@@ -1,4 +1,4 @@
-"""The command `python -m serve` and `serve.server`: refusals, and how it ends."""
+"""The command `python -m serve`: refusals, and how it ends."""
 
 import runpy
 import signal
@@ -58,7 +58,7 @@ def test_a_model_server_serves_too(servable, model):
 
 def test_without_its_packages_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "serve.server")
+    monkeypatch.delitem(sys.modules, "serve.app")
 
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(serve.__file__, run_name="__main__")

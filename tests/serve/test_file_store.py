@@ -2,6 +2,7 @@
 
 import time
 
+from serve.fair_queue import CLIENT
 from serve.file_store import FileStore
 
 
@@ -43,3 +44,17 @@ def test_none_stays_for_long():
 
     assert files.find(old) is None
     assert files.find(new).content == b"b"
+
+
+def test_a_client_loses_its_own_files_first():
+    files = FileStore(max_files=3)
+    token = CLIENT.set("a")
+    first = files.add("a", b"")
+    CLIENT.set("b")
+    keys = [files.add("b", b"") for _ in range(3)]
+    CLIENT.reset(token)
+    other = files.add("c", b"")
+
+    assert [files.find(key) is None for key in keys] == [True, False, False]
+    assert files.find(first) is None  # A client without a file takes the oldest.
+    assert files.find(other)

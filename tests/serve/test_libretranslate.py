@@ -121,22 +121,15 @@ def test_suggestions_are_refused(service):
     assert answer.json() == {"error": "Suggestions are disabled on this server."}
 
 
-def test_the_routes_are_documented_without_other_hosts(service):
+def test_the_routes_are_documented(service):
     spec = service.get("/spec").json()
-    page = service.get("/docs")
 
-    assert spec == service.get("/openapi.json").json()
-    text = page.body.decode()
     (body,) = spec["paths"]["/translate_file"]["post"]["requestBody"][
         "content"
     ].values()
     formats = service.get("/frontend/settings").json()["supportedFilesFormat"]
     file = body["schema"]["properties"]["file"]
     assert file["description"] == f"A file: {', '.join(formats)}"
-    for path in spec["paths"]:
-        assert f"<td>{path}</td>" in text
-    assert "//" not in text
-    assert "default-src 'none'" in page.headers["content-security-policy"]
 
 
 SUBTITLES = """\

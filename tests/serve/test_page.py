@@ -19,7 +19,7 @@ WEIGHT = 0.9  # Of attention, to the word of the same place from the end.
 class Loud(FunctionRuntime):
     """A model that shouts the words of a text in the other order."""
 
-    features = ("alternatives", "words", "report")
+    features = ("alternatives", "words")
 
     def __init__(self):
         super().__init__(None)
@@ -33,9 +33,6 @@ class Loud(FunctionRuntime):
 
     def find_words(self, pairs):
         return [describe(*pair) for pair in pairs]
-
-    def write_reports(self, texts):
-        return [f"<title>Report</title><p>{len(text)}" for text in texts]
 
 
 class Quiet(Loud):
@@ -216,21 +213,6 @@ def test_a_translation_is_copied(page):
     assert text_of(page, "#output-count") == f"{length} characters"
 
 
-def test_the_report_opens_beside(page, service):
-    choose_first(page)
-    form = page.evaluate(
-        "Object.fromEntries(new FormData(document.getElementById('report')))"
-    )
-    answer = service.post_form("/report", **form)
-    page.click("#report button")
-    reports = 'translate_requests_total{path="/report",status="200"}'
-    service_client.wait_until(lambda: service.measured(reports) == 2)
-    page.call("Page.bringToFront")  # The report has opened a tab before it.
-
-    assert answer.body == b"<title>Report</title><p>15"
-    assert page.complaints == []
-
-
 def test_the_keyboard_reaches_all(page):
     page.evaluate("document.getElementById('text').focus()")
     for key in ("Tab", "ArrowRight", "ArrowDown", "ArrowLeft", "Enter"):
@@ -277,7 +259,6 @@ def test_a_model_that_shows_less_says_so(page):
 
     assert "--signatures all" in text_of(page, "#no-words")
     assert page.evaluate("document.getElementById('alignment').hidden")
-    assert page.evaluate("document.getElementById('report').hidden")
     assert text_of(page, "#no-others") == ("This model returns one translation only.")
     assert page.complaints == []
 
@@ -312,7 +293,7 @@ def test_all_can_be_read_in_either_scheme(page, scheme):
         selector: min(contrasts(page, selector, "color"))
         for selector in (
             *("body", ".note", "#text", ".word", ".words button", "small"),
-            *("#others button", ".link", "select", "#status"),
+            *("#others button", "select", "#status"),
         )
     }
     borders = contrasts(

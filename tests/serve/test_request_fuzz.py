@@ -16,7 +16,7 @@ from tests.helpers.fake_models import make_outputs
 from translate.runtime.runtime import SIGNATURES_OF_FEATURE, Runtime
 
 PAIR = {"source": "en", "target": "es"}
-POSTS = ["/translate", "/translate_file", "/detect", "/sentences", "/words", "/report"]
+POSTS = ["/translate", "/translate_file", "/detect", "/sentences", "/words"]
 OTHERS = ["/", "/suggest", "/languages", "/download_file/a", "/spec", "/livez", "/%ff"]
 # With lone surrogates, which `st.text` leaves out.
 TEXTS = st.text(st.characters(), max_size=20) | st.sampled_from(
@@ -60,9 +60,6 @@ class Echo(Runtime):
 
     def find_words(self, pairs):
         return [{"source": source, "target": target} for source, target in pairs]
-
-    def write_reports(self, texts):
-        return texts
 
 
 @pytest.fixture(scope="module")

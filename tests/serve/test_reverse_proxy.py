@@ -25,8 +25,10 @@ pytestmark = pytest.mark.peers("caddy")
 
 
 @contextlib.contextmanager
-def serve():
-    http = HttpOptions(port=0, trusted_proxies=("127.0.0.1",))
+def serve(port):
+    http = HttpOptions(
+        port=0, trusted_proxies=("127.0.0.1",), public_url=f"https://localhost:{port}"
+    )
     models = {("en", "es"): FunctionRuntime(ReversingModel())}
     with service_client.serve(models, http) as service:
         yield service
@@ -60,10 +62,8 @@ def write_config(folder, port, services):
 
 
 @contextlib.contextmanager
-def run_proxy(folder, services):
-    """Runs the proxy; yields its port and a client that trusts its certificate."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+def run_proxy(folder, port, services):
+    """Runs the proxy; yields a client that trusts its certificate."""
     write_config(folder, port, services)
     folders = {f"XDG_{kind}_HOME": str(folder) for kind in ("CONFIG", "DATA")}
     log = folder / "log"
@@ -84,21 +84,27 @@ def run_proxy(folder, services):
 
         try:
             wait_until(is_ready)
-            yield port, client
+            yield client
         finally:
             process.terminate()
 
 
 @pytest.fixture
-def services():
+def port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+@pytest.fixture
+def services(port):
     """Two services, and the stacks that end them."""
     with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
         stacks = [first, second]
-        yield [(stack.enter_context(serve()), stack) for stack in stacks]
+        yield [(stack.enter_context(serve(port)), stack) for stack in stacks]
 
 
-def test_the_proxy_of_the_guide(services, tmp_path):
-    with run_proxy(tmp_path, [service for service, _ in services]) as (port, client):
+def test_the_proxy_of_the_guide(port, services, tmp_path):
+    with run_proxy(tmp_path, port, [service for service, _ in services]) as client:
         url = f"https://localhost:{port}"
         evil = {"X-Forwarded-Host": "evil.example", "X-Forwarded-For": "192.0.2.1"}
         answer = client.request(
@@ -123,8 +129,8 @@ def test_the_proxy_of_the_guide(services, tmp_path):
         assert client.request("GET", f"{url}/languages").status == 200
 
 
-def test_the_proxy_of_the_guide_closes_on_a_slow_head(services, tmp_path):
-    with run_proxy(tmp_path, [service for service, _ in services]) as (port, _):
+def test_the_proxy_of_the_guide_closes_on_a_slow_head(port, services, tmp_path):
+    with run_proxy(tmp_path, port, [service for service, _ in services]):
         context = ssl.create_default_context(cafile=tmp_path / "certificate.pem")
         with (
             socket.create_connection(("localhost", port), 8) as plain,

@@ -8,9 +8,9 @@ import pytest
 import uvicorn
 
 from serve import app
+from serve.__main__ import make_config
 from serve.middleware import bind
 from serve.options import HttpOptions, LimitOptions
-from serve.server import make_config
 from tests.helpers import service_client
 from tests.helpers.fake_models import FunctionRuntime, make_outputs
 from tests.helpers.service_client import ReversingModel, ServiceClient

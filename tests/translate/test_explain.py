@@ -108,7 +108,7 @@ def test_refuses_what_is_no_export_that_explains(tmp_path, refused):
     there = ["--text=a", "--output", tmp_path / "x", "--export-dir", tmp_path]
     line = refused(explain, *there)
 
-    assert "without align, explain, explain_beam" in line
+    assert "must have the signature align" in line
 
 
 def test_bytes_that_are_no_text_are_drawn(ask):

@@ -18,14 +18,8 @@ def translate_shard(
 ) -> list[tuple[bytes, str | None]]:
     """Translates lines, of which some may be invalid.
 
-    Args:
-        runtime: The model.
-        lines: Sentences, without line ends.
-        batch_tokens: Int, source tokens of a batch, padding included.
-
-    Returns:
-        For each line its translation and its fault: `None`, `TRUNCATED`, or the
-        reason for an empty translation.
+    Returns for each line its translation and its fault: `None`, `TRUNCATED`, or the
+    reason for an empty translation.
 
     Raises:
         Exception: Error of the model, if it cannot translate a valid text.
@@ -56,12 +50,8 @@ def describe_bytes(line: bytes) -> str | None:
 class FaultTolerantTranslate:
     """Translates batches, and records the texts that raise an error.
 
-    A batch that raises an error is halved until a single text raises it. The
-    translation of that text is empty, if the model still translates a valid
-    text.
-
-    Args:
-        runtime: The model.
+    A batch that raises an error is halved until a single text raises it, whose
+    translation is empty, if the model still translates a valid text.
     """
 
     def __init__(self, runtime: Runtime):

@@ -84,10 +84,7 @@ def write_invalid_lines(
 
 
 def make_pipeline(flags: list[str]) -> beam.Pipeline:
-    """Makes an empty pipeline.
-
-    Args:
-        flags: Beam's options, as on a command line.
+    """Makes an empty pipeline from Beam's options.
 
     Raises:
         UserError: If Beam does not have the runner.
@@ -103,15 +100,7 @@ def make_pipeline(flags: list[str]) -> beam.Pipeline:
 def run(
     pipeline: beam.Pipeline, shards: list[Shard], translate: TranslateShard
 ) -> dict[str, int]:
-    """Runs the pipeline over shards.
-
-    Args:
-        pipeline: Result of `make_pipeline`.
-        shards: The shards to translate.
-        translate: `DoFn` that translates a shard.
-
-    Returns:
-        Dict of counts, with the keys `COUNTS`.
+    """Runs the pipeline over shards; returns the `COUNTS`.
 
     Raises:
         UserError: If a worker raises one.

@@ -79,16 +79,10 @@ def find_inputs(pattern: str) -> dict[str, str]:
 def split_into_shards(
     path: str, name: str, shard_lines: int
 ) -> tuple[list[Shard], dict]:
-    """Splits a file into shards; the last one may be shorter.
+    """Splits a file, plain or gzip, into shards; the last one may be shorter.
 
-    Args:
-        path: Path of the file, plain or gzip.
-        name: Name of its outputs.
-        shard_lines: Positive int, lines a shard.
-
-    Returns:
-        The shards (an empty one if the file is empty), and the values that
-        identify the file.
+    Returns the shards (an empty one if the file is empty), and the values that
+    identify the file.
 
     Raises:
         UserError: If it is a damaged gzip file.
@@ -142,8 +136,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
 def create(path: str) -> Iterator[BinaryIO]:
     """Opens a file that appears under its name when it is complete.
 
-    Until then it has a unique temporary name, since another worker may write
-    the same shard.
+    Its temporary name is unique: another worker may write the same shard.
     """
     part = f"{path}.{uuid.uuid4().hex}.part"
     try:
@@ -168,11 +161,6 @@ def record_plan(output: str, settings: dict, inputs: dict[str, dict]) -> None:
     """Records the settings and inputs of a folder's shards, or compares them.
 
     A later run may add files, but no file may have changed.
-
-    Args:
-        output: The folder.
-        settings: Settings that all shards share.
-        inputs: The values that identify each file, by name.
 
     Raises:
         UserError: If the existing shards have other settings or inputs.

@@ -1,1 +1,1 @@
-"""HTML reports on a model's translations and parses."""
+"""HTML reports on a model's translations."""

@@ -107,10 +107,8 @@ def describe_target(name: str, text: bytes, outputs: dict) -> dict:
 def find_layer(attention: np.ndarray, aligned: np.ndarray) -> int:
     """Returns the index of the decoder layer that `align` uses.
 
-    Args:
-        attention: Float array `(N, H, T, S)`, of the layers and heads.
-        aligned: Float array `(T, S)`, that of one head of a layer, or the mean
-            over its heads.
+    `attention` is `(N, H, T, S)`, of the layers and heads; `aligned`, `(T, S)`, that
+    of one head of a layer, or the mean over its heads.
     """
     means = attention.mean(axis=1, keepdims=True)
     candidates = np.concatenate([attention, means], axis=1)
@@ -123,14 +121,7 @@ def has_self_attention(outputs: dict) -> bool:
 
 
 def make_notes(best: dict, beam: dict, path: list[int], explained: dict) -> list[str]:
-    """Returns notes on this translation, as sentences.
-
-    Args:
-        best: Outputs of the default signature.
-        beam: Outputs of `explain_beam`.
-        path: Result of `best_path`.
-        explained: Dict from the name of a target to the outputs of `explain`.
-    """
+    """Returns notes on this translation, as sentences."""
     translation = explained["Translation"]
     pieces = max(
         len(outputs[side])

@@ -28,14 +28,9 @@ class Hypothesis(NamedTuple):
 class CTranslate2Runtime(Runtime):
     """A CTranslate2 directory, with the default signature of a SavedModel.
 
-    It treats empty strings, long ones and invalid UTF-8 as the SavedModel does.
     CTranslate2's length penalty, `log p / n ** α`, differs from that of the
     SavedModel. So the search runs without one, and this class ranks the
-    hypotheses by `log p / ((k + n) / (k + 1)) ** α`: `α`, `k` and scores mean
-    the same.
-
-    Args:
-        folder: Folder that `write_ctranslate2` wrote.
+    hypotheses by `log p / ((k + n) / (k + 1)) ** α`.
 
     Raises:
         UserError: If CTranslate2 is not installed.

@@ -1,14 +1,10 @@
 """Runs an export for LiteRT, by `litert_translator`."""
 
-import functools
 import pathlib
 
 import numpy as np
-import tensorflow as tf
 
 from export.litert.translator_loading import load_translator
-from export.model.document_translation import translate_documents
-from export.model.sentence_splitting import find_unknown_symbols
 from translate.runtime.runtime import Runtime, count_batches
 
 
@@ -17,9 +13,6 @@ class LiteRTRuntime(Runtime):
 
     The outputs are those of a SavedModel, but for the `length` of
     `translate_nbest`.
-
-    Args:
-        folder: Folder that `write_litert` wrote.
 
     Raises:
         UserError: If LiteRT is not installed.
@@ -32,7 +25,6 @@ class LiteRTRuntime(Runtime):
         self.in_flight = count_batches()
         self._methods = {
             "serving_default": self._translate,
-            "translate_document": self._translate_document,
             "translate_nbest": self._translate_nbest,
             "sample": self._sample,
             "align": self._align,
@@ -50,31 +42,6 @@ class LiteRTRuntime(Runtime):
 
     def _translate(self, text):
         return as_outputs(self._translator.translate(text.tolist()))
-
-    @functools.cached_property
-    def _symbols(self):
-        encode = self._translator.encode_source
-        return find_unknown_symbols(lambda texts: [encode(text)[0] for text in texts])
-
-    def _translate_document(self, text):
-        def translate(lines):
-            outputs = self._translate(lines.numpy())
-            return {name: tf.constant(value) for name, value in outputs.items()}
-
-        def is_too_long(lines):
-            encode = self._translator.encode_source
-            cut = [encode(line)[1] for line in lines.numpy()]
-            return tf.constant(cut, tf.bool)
-
-        outputs = translate_documents(
-            tf.constant(text, tf.string),
-            self.language,
-            self._symbols,
-            self._settings["max_source_length"] - 1,
-            is_too_long,
-            translate,
-        )
-        return {name: value.numpy() for name, value in outputs.items()}
 
     def _translate_nbest(self, text, beam_size=None, **options):
         search = self._settings["search"]

@@ -7,6 +7,7 @@ speak of sentences.
 """
 
 import abc
+import contextlib
 import functools
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
@@ -18,23 +19,21 @@ from command_line.cpu_count import count_processors
 from command_line.errors import UserError
 from documents.markup.word_alignment import word_attention
 from documents.plain_text import translate_whole
-from documents.symbols import has_lost_symbols, restore_symbols
+from documents.symbols import has_lost_symbols, is_alignable, restore_symbols
 from text_processing.placeholders import PLACEHOLDERS
-from translate.report.explanation_page import describe_translation, render
 from translate.runtime.bounded_batches import MAX_ALIGNED_SQUARES, in_batches
 from translate.runtime.capitals import is_in_capitals, with_one_capital
 from translate.word_confidence import group_words
 
-SIGNATURE, DOCUMENT = "serving_default", "translate_document"
+SIGNATURE = "serving_default"
 ALIGN_OUTPUTS = ("attention", "source_tokens", "target_tokens")
 # Optional features, and the signatures that each needs.
 MARKUP = "markup"
-ALTERNATIVES, WORDS, REPORT = "alternatives", "words", "report"
+ALTERNATIVES, WORDS = "alternatives", "words"
 SIGNATURES_OF_FEATURE = {
     MARKUP: ("align",),
     ALTERNATIVES: ("translate_nbest",),
     WORDS: ("align", "score"),
-    REPORT: ("align", "explain", "explain_beam"),
 }
 PROBE = ["a"]
 # The types of the outputs that the commands read.
@@ -56,12 +55,14 @@ class Runtime(abc.ABC):
         language: ISO 639-1 code of the sources, or `""` if it is not known.
         max_rows: Int, maximum number of sentences of a call.
         in_flight: Int, number of calls that it can answer at a time.
+        timeout: Float, seconds that a call to a server may take; 0 without one.
     """
 
     signatures: Collection[str]
     language = ""
     max_rows = 2048
     in_flight = 1
+    timeout = 0.0
 
     @abc.abstractmethod
     def ask(
@@ -120,12 +121,16 @@ class Runtime(abc.ABC):
     def _restore_symbols(self, pairs: list[tuple[str, str]]) -> dict[int, str]:
         """Returns the translations that lost symbols, with them, by their index."""
         lossy = {i: pair for i, pair in enumerate(pairs) if has_lost_symbols(*pair)}
-        weights = [None] * len(lossy)
+        aligned = {}
         if "align" in self.signatures:
-            weights = in_batches([*lossy.values()], MAX_ALIGNED_SQUARES, self.align)
+            short = [pair for pair in lossy.values() if is_alignable(*pair)]
+            # The translation is there, and needs no alignment.
+            with contextlib.suppress(Exception):
+                found = in_batches(short, MAX_ALIGNED_SQUARES, self.align)
+                aligned = dict(zip(short, found, strict=True))
         return {
-            index: restore_symbols(*pair, some)
-            for (index, pair), some in zip(lossy.items(), weights, strict=True)
+            index: restore_symbols(*pair, aligned.get(pair))
+            for index, pair in lossy.items()
         }
 
     def translate(self, texts: list[str]) -> list[Translation]:
@@ -236,12 +241,6 @@ class Runtime(abc.ABC):
             )
         ]
 
-    def write_reports(self, texts: list[str]) -> list[str]:
-        """Returns the HTML report of `translate.explain` for each sentence."""
-        return [
-            render(describe_translation(self.ask_one, text.encode())) for text in texts
-        ]
-
     def probe(self) -> None:
         """Calls each method once, since the first call is slow."""
         self.translate(PROBE)
@@ -251,10 +250,8 @@ class Runtime(abc.ABC):
                 _ = self.knows_placeholders
             elif feature == ALTERNATIVES:
                 self.find_alternatives(PROBE, 2)
-            elif feature == WORDS:
-                self.find_words([(PROBE[0], PROBE[0])])
             else:
-                self.write_reports(PROBE)
+                self.find_words([(PROBE[0], PROBE[0])])
 
     def ask_one(self, signature: str, **texts: bytes) -> dict[str, np.ndarray]:
         """Returns the outputs for one text each, without their batch axis."""

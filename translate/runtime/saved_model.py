@@ -15,11 +15,7 @@ from translate.runtime.runtime import Runtime, count_batches
 
 
 class SavedModelRuntime(Runtime):
-    """A version of an export as a SavedModel.
-
-    Args:
-        folder: Folder of the version.
-    """
+    """A version of an export as a SavedModel."""
 
     def __init__(self, folder: pathlib.Path):
         self._model = tf.saved_model.load(str(folder))

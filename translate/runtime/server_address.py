@@ -1,7 +1,6 @@
 """Parses the address of a server, with its TLS certificates and token."""
 
 import dataclasses
-import http.client
 import pathlib
 import re
 import ssl
@@ -21,8 +20,8 @@ class Address:
         port: Int.
         prefix: String, prefix of TF Serving's paths: `""`, or `"/mt"`.
         tls: Bool, whether the connection uses TLS.
-        certificates: String, PEM, the only ones to trust; `None` for the
-            system's.
+        certificates: String, PEM, the only ones to trust; `None` for those of
+            grpcio.
         token: String for the header `Authorization`, or `None`.
     """
 
@@ -38,11 +37,6 @@ class Address:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
-    def headers(self) -> list[tuple[str, str]]:
-        """Returns the headers of each request."""
-        token = self.token
-        return [("Authorization", f"Bearer {token}")] if token else []
-
     def mask_token(self, message: str) -> str:
         """Returns a server's message with its address; the token is masked."""
         if self.token:
@@ -55,12 +49,9 @@ def read_address(
     ca_certificate: pathlib.Path | None = None,
     token_file: pathlib.Path | None = None,
 ) -> Address:
-    """Parses an address and reads its certificate and token files.
+    """Parses `HOST:PORT`, `http://HOST[:PORT][/PREFIX]` or `https://…`.
 
-    Args:
-        server: `HOST:PORT`, `http://HOST[:PORT][/PREFIX]` or `https://…`.
-        ca_certificate: Path of the certificates to trust.
-        token_file: Path of the token.
+    The files hold the certificates to trust, and the token.
 
     Raises:
         UserError: If the address or a file is invalid.
@@ -96,11 +87,7 @@ def read_address(
 
 
 def read_certificates(path: pathlib.Path) -> str:
-    """Reads certificates in PEM form.
-
-    Raises:
-        UserError: If the file holds none.
-    """
+    """Reads certificates in PEM form; refuses a file that holds none."""
     try:
         text = path.read_text("ascii")
         # Of a text without any, Python would take the system's.
@@ -115,11 +102,7 @@ def read_certificates(path: pathlib.Path) -> str:
 
 
 def read_token(path: pathlib.Path) -> str:
-    """Reads a token. Error messages do not show it.
-
-    Raises:
-        UserError: If it is not valid in an HTTP header.
-    """
+    """Reads a token, which no error message shows."""
     token = path.read_bytes().strip().decode("latin-1")
     if not re.fullmatch("[!-~]+", token):
         raise UserError(
@@ -144,13 +127,3 @@ def open_channel(address: Address):
     trusted = address.certificates and address.certificates.encode()
     credentials = grpc.ssl_channel_credentials(trusted)
     return grpc.secure_channel(address.netloc, credentials, options)
-
-
-def connect_rest(address: Address, timeout: float) -> http.client.HTTPConnection:
-    """Returns an HTTP connection, which opens on first use."""
-    if not address.tls:
-        return http.client.HTTPConnection(address.host, address.port, timeout=timeout)
-    context = ssl.create_default_context(cadata=address.certificates)
-    return http.client.HTTPSConnection(
-        address.host, address.port, timeout=timeout, context=context
-    )

@@ -1,33 +1,22 @@
-"""Client of TF Serving over gRPC or REST, with several requests at a time."""
+"""Client of TF Serving over gRPC, with several requests at a time."""
 
-import base64
 import collections
 import concurrent.futures
 import dataclasses
-import http.client
-import json
 import math
 import pathlib
 import random
 import textwrap
 import threading
-import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
-from http.client import IncompleteRead
 
 import numpy as np
-import tensorflow as tf
 
 from command_line.errors import UserError
 from command_line.options import flag, option
 from export.bundle.server_config import WARMUP_BATCH_SIZES
-from translate.runtime.runtime import DOCUMENT, SIGNATURE, Runtime
-from translate.runtime.server_address import (
-    Address,
-    connect_rest,
-    open_channel,
-    read_address,
-)
+from translate.runtime.runtime import SIGNATURE, Runtime
+from translate.runtime.server_address import Address, open_channel, read_address
 
 PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before each retry, on average.
 MODEL_NAME = "translator"
@@ -36,20 +25,9 @@ PREDICT = "/tensorflow.serving.PredictionService/Predict"
 TEXT = np.array([b"a"], object)
 PAIR = {"source": TEXT, "target": TEXT}
 PROBES = {
-    SIGNATURE: {"text": TEXT},
-    DOCUMENT: {"text": TEXT},
     "translate_nbest": {"text": TEXT, "beam_size": np.int32(2)},
-    "sample": {
-        "text": TEXT,
-        "temperature": np.ones(1, np.float32),
-        "top_k": np.zeros(1, np.int32),
-        "top_p": np.ones(1, np.float32),
-        "seed": np.zeros(1, np.int32),
-    },
     "align": PAIR,
     "score": PAIR,
-    "explain": PAIR,
-    "explain_beam": {"text": TEXT},
 }
 
 
@@ -72,14 +50,22 @@ class TFServingRuntime(Runtime):
             is answered.
         pauses: Seconds to wait before each retry, times a random factor from
             0.5 to 1.5, so that clients do not retry at the same moment.
+        timeout: Seconds that `send` may take.
     """
 
-    signatures = frozenset(PROBES)  # The server refuses what it lacks.
+    # The server refuses what it lacks.
+    signatures = frozenset({SIGNATURE, "sample", *PROBES})
     max_rows = WARMUP_BATCH_SIZES[-1]  # As in `batching_parameters.txt`.
 
-    def __init__(self, send: Callable, in_flight: int, pauses: Iterable[float]):
+    def __init__(
+        self,
+        send: Callable,
+        in_flight: int,
+        pauses: Iterable[float],
+        timeout: float = 0.0,
+    ):
         self._send = send
-        self.in_flight = in_flight
+        self.in_flight, self.timeout = in_flight, timeout
         self._pauses = tuple(pauses)
         self._stopped = threading.Event()
 
@@ -105,7 +91,7 @@ class TFServingRuntime(Runtime):
                     ) from None
 
     def find_signatures(self) -> None:
-        """Asks the server which of `PROBES` it has; it must have the default.
+        """Asks the server which of `PROBES` it has.
 
         Raises:
             UserError: If it does not answer, or has another model.
@@ -153,7 +139,7 @@ def call_in_thread(function: Callable, argument: object) -> concurrent.futures.F
     return future
 
 
-def make_grpc_sender(address: Address, model_name: str, timeout: float) -> Callable:
+def make_sender(address: Address, model_name: str, timeout: float) -> Callable:
     """Returns the `send` of a `TFServingRuntime` that calls `PredictionService`.
 
     Raises:
@@ -166,15 +152,15 @@ def make_grpc_sender(address: Address, model_name: str, timeout: float) -> Calla
         from export.bundle.predict_messages import make_request, read_tensors
     except ImportError as error:
         raise UserError(
-            "--protocol grpc needs `pip install tensorflow-serving-api`. "
-            f"Received: {error}"
+            f"--server needs `pip install tensorflow-serving-api`. Received: {error}"
         ) from None
     predict = open_channel(address).unary_unary(
         f"{address.prefix}{PREDICT}",
         predict_pb2.PredictRequest.SerializeToString,
         predict_pb2.PredictResponse.FromString,
     )
-    metadata = [(name.lower(), value) for name, value in address.headers()]
+    token = address.token
+    metadata = [("authorization", f"Bearer {token}")] if token else []
 
     def send(signature, inputs):
         # The server only batches requests for all outputs.
@@ -185,78 +171,20 @@ def make_grpc_sender(address: Address, model_name: str, timeout: float) -> Calla
             code = error.code()
             message = address.mask_token(f"{code.name}: {error.details()}")
             if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-                raise timeout_error(message, timeout) from None
+                raise UserError(
+                    "--timeout must be long enough for a batch; the server may "
+                    "still be at it, so it is not sent again. "
+                    f"Received: {timeout:g} s, {shorten_message(message)}"
+                ) from None
             if code == grpc.StatusCode.UNAVAILABLE:
                 raise ServerUnavailableError(message) from None
-            raise server_error(message, RefusedRequestError) from None
+            raise RefusedRequestError(
+                "--server must name a server of this model. "
+                f"Received: {shorten_message(message)}"
+            ) from None
         return read_tensors(response.outputs)
 
     return send
-
-
-def make_rest_sender(address: Address, model_name: str, timeout: float) -> Callable:
-    """Returns the `send` of a `TFServingRuntime` that posts JSON."""
-    path = f"{address.prefix}/v1/models/{urllib.parse.quote(model_name)}:predict"
-
-    def send(signature, inputs):
-        body = write_json(signature, inputs)
-        connection = connect_rest(address, timeout)
-        try:
-            connection.request("POST", path, body, dict(address.headers()))
-            response = connection.getresponse()
-            content = response.read().decode("utf-8", errors="replace")
-        except TimeoutError as error:
-            raise timeout_error(address.mask_token(repr(error)), timeout) from None
-        except (ConnectionError, IncompleteRead) as error:
-            raise ServerUnavailableError(address.mask_token(repr(error))) from None
-        except (OSError, http.client.HTTPException, UnicodeError) as error:
-            raise server_error(address.mask_token(repr(error))) from None
-        finally:
-            connection.close()
-        if response.status != 200:
-            message = address.mask_token(f"{response.status}: {content}")
-            if response.status == 504:
-                raise timeout_error(message, timeout)
-            if response.status == 503:
-                raise ServerUnavailableError(message)
-            raise server_error(message, RefusedRequestError)
-        try:
-            outputs = json.loads(content)["outputs"]
-            return {k: tf.constant(value).numpy() for k, value in outputs.items()}
-        except (ValueError, LookupError, TypeError, AttributeError):
-            raise server_error(address.mask_token(content)) from None
-
-    return send
-
-
-def write_json(signature: str, inputs: dict[str, np.ndarray]) -> str:
-    """Returns the JSON of a request in column format."""
-    columns = {
-        # In base64: a line need not be UTF-8, but JSON must be.
-        name: [{"b64": base64.b64encode(text).decode()} for text in value]
-        if value.dtype == object
-        else value.tolist()
-        for name, value in inputs.items()
-    }
-    return json.dumps({"signature_name": signature, "inputs": columns})
-
-
-PROTOCOLS = {"grpc": make_grpc_sender, "rest": make_rest_sender}
-
-
-def timeout_error(message: str, timeout: float) -> UserError:
-    return UserError(
-        "--timeout must be long enough for a batch; the server may still be "
-        "at it, so it is not sent again. "
-        f"Received: {timeout:g} s, {shorten_message(message)}"
-    )
-
-
-def server_error(message: str, kind: type = UserError) -> UserError:
-    return kind(
-        "--server must name a server of this model. "
-        f"Received: {shorten_message(message)}"
-    )
 
 
 def shorten_message(message: object) -> str:
@@ -265,17 +193,8 @@ def shorten_message(message: object) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClientOptions:
-    """Options of a client, apart from the server's address.
+    """Options of a client, apart from the server's address."""
 
-    Raises:
-        UserError: If a value is out of range.
-    """
-
-    protocol: str = option(
-        "grpc",
-        "TF Serving's ports are 8500 for gRPC and 8501 for REST",
-        choices=PROTOCOLS,
-    )
     model_name: str | None = option(
         None,
         "the server's name of the model (default: that of --export-dir's "
@@ -285,8 +204,8 @@ class ClientOptions:
     in_flight: int = option(4, "batches sent before the first is answered", int)
     ca_certificate: pathlib.Path | None = option(
         None,
-        "certificates to trust, PEM, with https:// (default: the system's; "
-        "over gRPC those of the package grpcio)",
+        "certificates to trust, PEM, with https:// (default: those of the package "
+        "grpcio)",
         kind=pathlib.Path,
         metavar="FILE",
     )
@@ -310,16 +229,11 @@ class ClientOptions:
 
 
 def connect(server: str, options: ClientOptions) -> TFServingRuntime:
-    """Returns the model of a server.
-
-    Args:
-        server: Its address, `HOST:PORT` or a URL.
-        options: Protocol, timeout and credentials.
+    """Returns the model of a server at `HOST:PORT` or a URL.
 
     Raises:
         UserError: If the address is invalid.
     """
     address = read_address(server, options.ca_certificate, options.token_file)
-    over = PROTOCOLS[options.protocol]
-    send = over(address, options.model_name or MODEL_NAME, options.timeout)
-    return TFServingRuntime(send, options.in_flight, PAUSES)
+    send = make_sender(address, options.model_name or MODEL_NAME, options.timeout)
+    return TFServingRuntime(send, options.in_flight, PAUSES, options.timeout)

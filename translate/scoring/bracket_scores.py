@@ -18,18 +18,10 @@ SAME_LABEL = {"PRT": "ADVP"}
 
 
 def count_brackets(gold: Tree, parse: Tree) -> tuple[int, int, int]:
-    """Compares two trees of a sentence.
+    """Returns how many constituents match, and those of `gold` and of `parse`.
 
-    The tags of `gold` decide which words are punctuation, since a model may
-    write other tags.
-
-    Args:
-        gold: The reference tree.
-        parse: The tree to score.
-
-    Returns:
-        The number of constituents that match, of those in `gold`, and of those
-        in `parse`.
+    The tags of `gold` decide which words are punctuation, since a model may write
+    other tags.
 
     Raises:
         ValueError: If the trees do not have the same words.
@@ -53,16 +45,12 @@ def count_brackets(gold: Tree, parse: Tree) -> tuple[int, int, int]:
 
 
 def score(pairs: Iterable[tuple[Tree, Tree]]) -> dict[str, float]:
-    """Returns the scores of a corpus, in per cent.
+    """Returns the scores of pairs of a reference tree and a parse, in per cent.
 
-    Args:
-        pairs: For each sentence, the reference tree and the tree to score.
-
-    Returns:
-        Dict of `"f1"`, `"precision"` and `"recall"` over the constituents of
-        all sentences, 0 where there are none, and `"complete_match"`, the share
-        of the sentences in which all constituents match; one of punctuation
-        alone is such a sentence, though evalb skips it.
+    They are `"f1"`, `"precision"` and `"recall"` over the constituents of all
+    sentences, 0 where there are none, and `"complete_match"`, the share of the
+    sentences in which all constituents match; one of punctuation alone is such a
+    sentence, though evalb skips it.
     """
     counts = [count_brackets(*pair) for pair in pairs]
     matched, gold, parsed = (sum(column) for column in zip(*counts, strict=True))

@@ -13,12 +13,8 @@ def repair_trees(
 ) -> Iterator[bytes]:
     """Yields repaired trees in Penn Treebank form, one a line.
 
-    Args:
-        sentences: Sentences, as words separated by blanks.
-        outputs: The model's output for each sentence.
-        repairs: Counter to which the function adds the repairs of
-            `repair_tree`, the number of trees (`"parses"`), and of malformed
-            ones (`"malformed"`).
+    Counts in `repairs` what `repair_tree` repaired, the trees (`"parses"`), and the
+    malformed ones (`"malformed"`). The words of `sentences` are separated by blanks.
     """
     for sentence, output in zip(sentences, outputs, strict=True):
         words = [decode_utf8(word) for word in sentence.split()]
@@ -49,31 +45,19 @@ def describe_repairs(repairs: collections.Counter) -> str:
     )
 
 
-def score(
-    trees: list[Tree], outputs: Iterable[str]
-) -> tuple[dict[str, object], list[Tree]]:
-    """Scores the outputs of a model on a treebank.
-
-    Args:
-        trees: The reference trees.
-        outputs: The model's output for each sentence.
-
-    Returns:
-        The scores in per cent and the counts of repairs, as JSON; and the trees
-        that were scored. Every sentence counts.
-    """
+def score(trees: list[Tree], outputs: Iterable[str]) -> dict[str, object]:
+    """Returns the scores of outputs in per cent, and the counts of repairs, as JSON."""
     repairs = collections.Counter()
     parses = [
         repair_counted(output, tree.words, repairs)
         for tree, output in zip(trees, outputs, strict=True)
     ]
-    results = {
+    return {
         **bracket_scores.score(zip(trees, parses, strict=True)),
         "rules": "labelled brackets as in evalb's COLLINS.prm",
         "malformed": bracket_scores.to_percent(repairs["malformed"], len(trees)),
         "repaired": dict(repairs),
     }
-    return results, parses
 
 
 def describe_scores(results: dict[str, object]) -> list[str]:

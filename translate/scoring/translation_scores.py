@@ -27,7 +27,6 @@ def score(
     references: list[str],
     paper_language: str | None = None,
     confidence: bool = False,
-    baseline: list[str] | None = None,
     tokenize: str = DEFAULT,
 ) -> dict:
     """Returns the scores of a corpus, each with its sacreBLEU signature.
@@ -35,29 +34,22 @@ def score(
     Args:
         translations: Sentences to score.
         references: As many reference translations.
-        paper_language: Language of both, such as `"de"`, to add `"bleu_paper"`:
-            see `load_splitter`; and `"bleu_moses"`, that of Moses's tokens in
-            lower case, the form of many results on small corpora.
+        paper_language: Language of both, such as `"de"`, to add `"bleu_paper"`
+            (see `load_splitter`) and `"bleu_moses"`, of Moses's tokens in lower
+            case, the form of many results on small corpora.
         confidence: Bool, whether to add `"confidence"` to each score: its 95 %
             interval over bootstrap samples of the sentences.
-        baseline: As many translations of another system, to add `"baseline"`
-            to each score: that system's score and interval, and the `p_value`
-            of the paired bootstrap test, the probability of so large a
-            difference if the systems were equal.
-        tokenize: sacreBLEU's name of BLEU's tokenizer; the paper's BLEU has
-            its own.
+        tokenize: sacreBLEU's name of BLEU's tokenizer; the paper's has its own.
 
     Raises:
-        UserError: If the paper's BLEU is requested and sacremoses is missing or
-            does not support the language; or if the tokenizer is missing.
+        UserError: If a tokenizer is missing, or does not support the language.
     """
     metrics = {
         "bleu": make_bleu(tokenize),
         "bleu_lowercase": make_bleu(tokenize, lowercase=True),
         "chrf": sacrebleu.CHRF(),
     }
-    systems = [translations] if baseline is None else [baseline, translations]
-    texts = {name: [references, *systems] for name in metrics}
+    texts = {name: [references, translations] for name in metrics}
     notes = {}
     if paper_language:
         for name, lowercase in (("bleu_paper", False), ("bleu_moses", True)):
@@ -66,81 +58,52 @@ def score(
             metrics[name] = sacrebleu.BLEU(
                 lowercase, tokenize="none", smooth_method="none", force=True
             )
-            texts[name] = [list(map(split, lines)) for lines in (references, *systems)]
+            texts[name] = [list(map(split, lines)) for lines in texts["bleu"]]
     results = {}
     for name in TITLES:
         if name in metrics:
-            resamples = confidence or baseline is not None
-            results[name] = score_systems(metrics[name], texts[name], resamples)
+            results[name] = score_texts(metrics[name], *texts[name], confidence)
     for name, note in notes.items():
         results[name]["signature"] += note
     return results
 
 
-def score_systems(metric, texts: list[list[str]], resamples: bool) -> dict:
-    """Returns a score of the last system, and its difference to the first.
-
-    Args:
-        metric: A metric of sacreBLEU.
-        texts: The references, and the translations of one or two systems.
-        resamples: Bool, whether to add intervals.
-    """
-    references, *systems = texts
-    if not resamples:
-        value = metric.corpus_score(systems[0], [references]).score
+def score_texts(
+    metric, references: list[str], translations: list[str], confidence: bool
+) -> dict:
+    """Returns a score by a metric of sacreBLEU, with its interval if wanted."""
+    if not confidence:
+        value = metric.corpus_score(translations, [references]).score
         return {"score": value, "signature": str(metric.get_signature())}
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     signatures, scores = PairedTest(
-        [(str(number), system) for number, system in enumerate(systems)],
+        [("", translations)],
         {"metric": metric},
         [references],
         test_type="bs",
         n_samples=RESAMPLES,
     )()
     ((name, signature),) = signatures.items()
-    *others, last = scores[name]
-    result = {**with_interval(last), "signature": str(signature)}
-    for other in others:
-        difference = float(last.score - other.score)
-        result["baseline"] = {
-            **with_interval(other),
-            "difference": difference,
-            # For equal systems sacreBLEU would report p = 0.001, as no
-            # sample differs.
-            "p_value": float(last.p_value) if difference else 1.0,
-        }
-    return result
-
-
-def with_interval(result) -> dict:
-    """Returns a score of sacreBLEU's test with its 95 % interval."""
+    (found,) = scores[name]
     return {
-        "score": float(result.score),
+        "score": float(found.score),
         "confidence": {
-            "low": float(result.mean - result.ci),
-            "high": float(result.mean + result.ci),
+            "low": float(found.mean - found.ci),
+            "high": float(found.mean + found.ci),
             "samples": RESAMPLES,
         },
+        "signature": str(signature),
     }
 
 
 def load_splitter(
     language: str, lowercase: bool = False
 ) -> tuple[Callable[[str], str], str]:
-    """Returns a function that splits a line as the paper did.
+    """Returns a function that splits a line as the paper did, and its description.
 
-    That is what `get_ende_bleu.sh` of tensor2tensor does to the translations:
-    Moses's `tokenizer.perl` (here sacremoses, its port) and, of German alone,
-    compounds split at their hyphens. The script takes references that came
-    tokenized; here they are tokenized in the same way.
-
-    Args:
-        language: Code of a language, such as `"de"`.
-        lowercase: Bool, whether the line is lower-cased first, and compounds
-            stay whole.
-
-    Returns:
-        The function, and its description for a signature.
+    It is that of tensor2tensor's `get_ende_bleu.sh`: Moses's `tokenizer.perl` (here
+    sacremoses, its port) and, of German alone, compounds split at their hyphens.
+    With `lowercase`, lines are lower-cased first, and compounds stay whole.
     """
     try:
         import sacremoses
@@ -179,19 +142,13 @@ def split_compounds(line: str) -> str:
 
 
 def describe_scores(results: dict) -> list[str]:
-    """Returns a line for each score and its baseline."""
+    """Returns a line for each score."""
     lines = []
     for name, title in TITLES.items():
         if name not in results:
             continue
         result = results[name]
         lines.append(f"{title:18}{format_result(result)}  {result['signature']}")
-        if "baseline" in result:
-            other = result["baseline"]
-            lines.append(
-                f"{'  baseline':18}{format_result(other)}  difference "
-                f"{other['difference']:+.2f}, p = {other['p_value']:.3f}"
-            )
     return lines
 
 

@@ -28,14 +28,14 @@ from translate.document_translation import translate_document
 
 
 @pytest.mark.parametrize(
-    ("written", "expected", "repaired"),
+    ("written", "expected"),
     [
-        ("b ⦅1⦆ a ⦅0⦆", "b <code>x</code> a {0}", 0),
-        ("b ⦅1⦆ ⦅1⦆ a ⦅0⦆ ⦅7⦆", "b <code>x</code> a {0}", 2),
-        ("b ⦅1⦆ a", "b {0} <code>x</code> a", 1),
+        ("b ⦅1⦆ a ⦅0⦆", "b <code>x</code> a {0}"),
+        ("b ⦅1⦆ ⦅1⦆ a ⦅0⦆ ⦅7⦆", "b <code>x</code> a {0}"),
+        ("b ⦅1⦆ a", "b {0} <code>x</code> a"),
     ],
 )
-def test_placeholders_come_back_once(written, expected, repaired):
+def test_placeholders_come_back_once(written, expected):
     source = "<p>a {0} b <code>x</code></p>"
     asked = []
 
@@ -49,8 +49,6 @@ def test_placeholders_come_back_once(written, expected, repaired):
 
     assert asked == ["a ⦅0⦆ b ⦅1⦆"]
     assert found.content == f"<p>{expected}</p>"
-    assert found.counts["placeholders"] == 2
-    assert found.counts["repaired"] == repaired
 
 
 @pytest.mark.parametrize(
@@ -90,8 +88,6 @@ def test_translates_the_texts_of_images_in_markdown(source, expected):
     translator = dictionary({"cat": "c]t"})
 
     assert translate_markup(source, "markdown", translator).content == expected
-    kept = translate_markup(source, "markdown", translator, False).content
-    assert kept == source
 
 
 def test_a_sentence_that_is_cut_is_halved():
@@ -186,20 +182,6 @@ def test_translates_with_an_export_and_with_its_server(
     with serve_grpc(servable) as address:
         served = translate_file(source, f"--server={address}", "--format=html")
     assert served == text
-
-
-@pytest.mark.parametrize(
-    ("option", "title"), [([], b"A CAT"), (["--keep-attributes"], b"a cat")]
-)
-def test_attributes_may_be_kept(option, title, monkeypatch, translate_file):
-    translator = word_for_word(str.upper)
-    monkeypatch.setattr(translate, "load", lambda options: None)
-    monkeypatch.setattr(translate, "make_sentence_translator", lambda *_: translator)
-    source = b'<p title="a cat">a dog</p>'
-
-    found = translate_file(source, "--export-dir=x", "--format=html", *option)
-
-    assert found == b'<p title="%s">A DOG</p>' % title
 
 
 @pytest.mark.parametrize(

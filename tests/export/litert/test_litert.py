@@ -112,8 +112,7 @@ def test_neither_batch_nor_order_changes_an_answer(run_dir, tmp_path, model, pre
 
 
 @pytest.mark.parametrize(
-    "signature",
-    ["serving_default", "translate_nbest", "translate_document", "align"] + ["score"],
+    "signature", ["serving_default", "translate_nbest", "align", "score"]
 )
 def test_signatures_answer_as_those_of_the_savedmodel(folder, servable, signature):
     inputs = REQUESTS[signature](TEXT)

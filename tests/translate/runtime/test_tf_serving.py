@@ -1,5 +1,4 @@
 import contextlib
-import http.client
 import re
 import socket
 import sys
@@ -14,12 +13,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 from command_line.errors import UserError
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.fake_model_server import (
-    ProxyCheck,
-    make_certificate,
-    serve_grpc,
-    serve_rest,
-)
+from tests.helpers.fake_model_server import ProxyCheck, make_certificate, serve_grpc
 from tests.helpers.fake_models import translate_lines
 from tests.helpers.fake_servable import ServerError
 from tests.helpers.python_subprocess import run_python
@@ -27,10 +21,8 @@ from tests.helpers.signature_requests import ask
 from translate import __main__ as translate
 from translate.document_translation import make_sentence_translator
 from translate.runtime import tf_serving as client
-from translate.runtime.server_address import connect_rest, read_address
+from translate.runtime.server_address import read_address
 
-SERVE = {"grpc": serve_grpc, "rest": serve_rest}
-PROTOCOLS = pytest.mark.parametrize("protocol", SERVE)
 Status = grpc.StatusCode
 
 
@@ -79,16 +71,16 @@ class Capitals:
 def serve():
     with contextlib.ExitStack() as stack:
 
-        def start(protocol, *answers):
+        def start(*answers):
             servable = Capitals(*answers)
-            address = stack.enter_context(SERVE[protocol](servable))
+            address = stack.enter_context(serve_grpc(servable))
             return servable, address
 
         yield start
 
 
-def connect(protocol, address, timeout=20.0, in_flight=4, pauses=(0.01, 0.01)):
-    send = client.PROTOCOLS[protocol](read_address(address), "translator", timeout)
+def connect(address, timeout=20.0, in_flight=4, pauses=(0.01, 0.01)):
+    send = client.make_sender(read_address(address), "translator", timeout)
     return client.TFServingRuntime(send, in_flight, pauses)
 
 
@@ -96,14 +88,13 @@ def translations(outputs):
     return outputs["translation"].tolist()
 
 
-@PROTOCOLS
-def test_translates_as_the_export_does(protocol, servable, translate_file):
+def test_translates_as_the_export_does(servable, translate_file):
     lines = [*(s.encode() for s in SENTENCES), b"", b"\xff no UTF-8", b"a\0b"]
     expected = servable.predict("serving_default", ask(lines))["translation"]
 
-    with SERVE[protocol](servable) as address:
-        server = [f"--server={address}", f"--protocol={protocol}"]
-        found = translate_file(b"\n".join(lines), *server, "--batch-tokens=20")
+    with serve_grpc(servable) as address:
+        options = [f"--server={address}", "--batch-tokens=20"]
+        found = translate_file(b"\n".join(lines), *options)
 
     expected = [b" ".join(text.splitlines()) for text in expected]
     assert found == b"\n".join([*expected, b""])
@@ -118,54 +109,21 @@ def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
     batching = servable.with_max_batch_size(int(limit))
 
     with serve_grpc(batching) as address:
-        found = translate_lines(connect("grpc", address), lines, 1024)
+        found = translate_lines(connect(address), lines, 1024)
         assert list(found) == [expected] * 100
 
-        translator = make_sentence_translator(connect("grpc", address))
+        translator = make_sentence_translator(connect(address))
         found, _ = translator.translate([line.decode() for line in lines])
         assert found == [expected.decode()] * 100
 
 
-@pytest.mark.parametrize(
-    ("answer", "error"),
-    [
-        (b"200 OK\r\nContent-Length: 99\r\n\r\n{", r"answers.*IncompleteRead"),
-        (b"200 OK\r\nContent-Length: 2\r\n\r\n[]", r"of this model.*\[\]"),
-        (b"200 OK\r\nContent-Length: 2\r\n\r\nok", "of this model.*ok"),
-        (
-            b'200 OK\r\nContent-Length: 23\r\n\r\n{"outputs": {"y": [1]}}\n',
-            "of a translation model.*without `translation`",
-        ),
-        (b"404 No\r\nContent-Length: 3\r\n\r\na\xff!", "404: a.!"),
-    ],
-)
-def test_an_answer_that_is_none_is_one_line(answer, error):
-    with socket.create_server(("localhost", 0)) as listener:
-        port = listener.getsockname()[1]
-
-        def serve_once():
-            connection, _ = listener.accept()
-            with connection:
-                request = b""
-                while not request.endswith(b"}}"):  # The end of its JSON.
-                    request += connection.recv(1 << 16)
-                connection.sendall(b"HTTP/1.1 " + answer)
-
-        thread = threading.Thread(target=serve_once)
-        thread.start()
-        with pytest.raises(UserError, match=error):
-            connect("rest", f"localhost:{port}", pauses=()).translate_batch([b"a"])
-        thread.join()
-
-
-@PROTOCOLS
-def test_keeps_the_order_with_many_batches_in_flight(protocol, serve):
+def test_keeps_the_order_with_many_batches_in_flight(serve):
     pauses = np.random.default_rng(0).uniform(0.001, 0.05, 30)
     three = threading.Barrier(3, timeout=60)
-    capitals, address = serve(protocol, *[three.wait] * 3, *pauses)
+    capitals, address = serve(*[three.wait] * 3, *pauses)
     lines = [b"line %d" % i for i in range(40)]
 
-    found = translate_lines(connect(protocol, address, in_flight=3), lines, 1)
+    found = translate_lines(connect(address, in_flight=3), lines, 1)
 
     assert list(found) == [line.upper() for line in lines]
     assert capitals.most_running == 3
@@ -187,7 +145,6 @@ def test_clients_do_not_all_come_back_at_once():
     assert 10 < max(waited) <= 12
 
 
-@PROTOCOLS
 @pytest.mark.parametrize(
     ("statuses", "tries", "message"),
     [
@@ -199,12 +156,10 @@ def test_clients_do_not_all_come_back_at_once():
         ([1.5], 1, "--timeout must be .* not sent again"),  # Seconds.
     ],
 )
-def test_tries_again_where_the_server_may_come_back(
-    protocol, serve, statuses, tries, message
-):
-    capitals, address = serve(protocol, *statuses)
+def test_tries_again_where_the_server_may_come_back(serve, statuses, tries, message):
+    capitals, address = serve(*statuses)
     timeout = 0.4 if statuses == [1.5] else 20.0
-    ask = connect(protocol, address, timeout=timeout).translate_batch
+    ask = connect(address, timeout=timeout).translate_batch
 
     if message is None:
         assert translations(ask([b"a"])) == [b"A"]
@@ -214,7 +169,6 @@ def test_tries_again_where_the_server_may_come_back(
     assert capitals.count == tries
 
 
-@PROTOCOLS
 @pytest.mark.parametrize(
     "change",
     [
@@ -223,40 +177,34 @@ def test_tries_again_where_the_server_may_come_back(
         {"truncated": np.zeros([2, 1], bool)},
     ],
 )
-def test_another_model_is_refused_in_one_line(
-    protocol, serve, change, tmp_path, refused
-):
-    capitals, address = serve(protocol)
+def test_another_model_is_refused_in_one_line(serve, change, tmp_path, refused):
+    capitals, address = serve()
     predict = capitals.predict
     capitals.predict = lambda *args: {**predict(*args), **change}
     (tmp_path / "in").write_text("a\nb\n")
-    arguments = ["--server", address, "--protocol", protocol]
 
-    line = refused(translate, *arguments, "--input", tmp_path / "in")
+    line = refused(translate, "--server", address, "--input", tmp_path / "in")
 
     (name,) = change
     assert "must be of a translation model. Received: " in line
     assert f"an answer without `{name}` for each text" in line
 
 
-@PROTOCOLS
-def test_tls_a_token_and_a_prefix(
-    protocol, translate_file, refused, tmp_path, monkeypatch
-):
+def test_tls_a_token_and_a_prefix(translate_file, refused, tmp_path, monkeypatch):
     monkeypatch.setattr(client, "PAUSES", ())
     certificate = make_certificate(tmp_path)
     gate = ProxyCheck("/mt/en", "s3cret~", certificate)
     (tmp_path / "token").write_text("s3cret~\n")
-    options = [f"--protocol={protocol}", f"--token-file={tmp_path / 'token'}"]
+    options = [f"--token-file={tmp_path / 'token'}"]
     trust = f"--ca-certificate={certificate}"
 
-    with SERVE[protocol](Capitals(), 0, gate) as address:
+    with serve_grpc(Capitals(), 0, gate) as address:
         server = f"--server=https://{address}/mt/en/"
         assert translate_file(b"a\n", server, trust, *options) == b"A\n"
 
         options.append(f"--input={tmp_path / 'in'}")
         line = refused(translate, server[:-3], trust, *options)
-        assert {"grpc": "UNIMPLEMENTED", "rest": "400"}[protocol] in line
+        assert "UNIMPLEMENTED" in line
         (tmp_path / "token").write_text("another-s3cret~")
         line = refused(translate, server, trust, *options)
         assert "got Bearer ***" in line
@@ -264,17 +212,16 @@ def test_tls_a_token_and_a_prefix(
         assert "certificate" in refused(translate, server, *options).lower()
 
 
-@PROTOCOLS
-def test_waits_for_a_server_that_starts_late(protocol):
+def test_waits_for_a_server_that_starts_late():
     with socket.create_server(("localhost", 0)) as free:
         port = free.getsockname()[1]
-    late = connect(protocol, f"localhost:{port}", pauses=[0.3] * 30)
+    late = connect(f"localhost:{port}", pauses=[0.3] * 30)
     found = []
     thread = threading.Thread(target=lambda: found.append(late.translate_batch([b"a"])))
 
     thread.start()
     time.sleep(0.5)
-    with SERVE[protocol](Capitals(), port):
+    with serve_grpc(Capitals(), port):
         thread.join(timeout=20)
 
     assert translations(found[0]) == [b"A"]
@@ -320,29 +267,21 @@ def test_grpc_without_its_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_serving.apis", None)
 
     with pytest.raises(UserError, match="pip install tensorflow-serving-api"):
-        client.make_grpc_sender(read_address("localhost:1"), "translator", 1)
+        client.make_sender(read_address("localhost:1"), "translator", 1)
 
 
 @pytest.mark.parametrize(
-    ("server", "host", "port", "prefix"),
+    ("server", "netloc", "prefix"),
     [
-        ("https://mt.example.org", "mt.example.org", None, ""),
-        ("http://mt.example.org/en/", "mt.example.org", None, "/en"),
-        ("https://mt.example.org:8501/mt", "mt.example.org", 8501, "/mt"),
-        ("http://[::1]:8501", "::1", 8501, ""),
-        ("localhost:8500", "localhost", 8500, ""),
+        ("https://mt.example.org", "mt.example.org:443", ""),
+        ("http://mt.example.org/en/", "mt.example.org:80", "/en"),
+        ("https://mt.example.org:8501/mt", "mt.example.org:8501", "/mt"),
+        ("http://[::1]:8501", "[::1]:8501", ""),
+        ("localhost:8500", "localhost:8500", ""),
     ],
 )
-def test_the_connection_is_that_of_the_url(server, host, port, prefix):
-    tls = server.startswith("https:")
-    kind = http.client.HTTPSConnection if tls else http.client.HTTPConnection
-
+def test_the_address_is_that_of_the_url(server, netloc, prefix):
     address = read_address(server)
-    connection = connect_rest(address, timeout=1)
 
-    assert type(connection) is kind
-    assert (connection.host, connection.port) == (host, port or kind.default_port)
-    assert address.netloc == f"{f'[{host}]' if ':' in host else host}:" + str(
-        port or kind.default_port
-    )
-    assert address.prefix == prefix
+    assert (address.netloc, address.prefix) == (netloc, prefix)
+    assert address.tls == server.startswith("https:")

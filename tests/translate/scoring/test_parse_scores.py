@@ -1,9 +1,7 @@
 """Tests of parsing at the export's end: trees written, scored and drawn."""
 
 import json
-import sys
 
-import lxml.html
 import pytest
 from tensorflow.compat import as_text
 
@@ -74,40 +72,6 @@ def test_writes_whole_trees(translate_file, capsys):
     assert "2 of 5 parses malformed and repaired" in captured.err
     # Without the option, what the model wrote.
     assert written.decode().splitlines() == [*OUTPUTS.values(), "", ""]
-
-
-def test_draws_parses_beside_the_treebank(trees, tmp_path):
-    path = tmp_path / "trees.html"
-
-    evaluate.main(["--export-dir=x", f"--trees={trees}", f"--picture={path}"])
-
-    page = lxml.html.fromstring(path.read_text(encoding="utf-8"))
-    assert len(page.findall(".//figure")) == 6
-    assert len(page.findall(".//svg")) >= 6
-    texts = [text.strip() for text in page.itertext()]
-    for text in ("The cat sleeps .", "FRAG", "<two>", "Treebank"):
-        assert text in texts
-    # Gold and parse of the first sentence.
-    assert texts.count("VP") == 4
-    assert texts.count("NP") == 2 + 3 + 2
-
-
-def test_a_tree_too_deep_to_draw_is_written(trees, tmp_path, monkeypatch):
-    deep = " ".join(["(NP"] * 900 + ["x/NN"] * 4 + [")NP"] * 900)
-    monkeypatch.setitem(OUTPUTS, "The cat sleeps .", deep)
-    path = tmp_path / "trees.html"
-
-    evaluate.main(["--export-dir=x", f"--trees={trees}", f"--picture={path}"])
-
-    assert "(TOP (NP (NP (NP" in path.read_text(encoding="utf-8")
-
-
-def test_says_what_pictures_need(trees, monkeypatch, refused):
-    monkeypatch.setitem(sys.modules, "svgling", None)
-
-    line = refused(evaluate, "--export-dir=x", f"--trees={trees}", "--picture=x.html")
-
-    assert "pip install svgling" in line
 
 
 @pytest.mark.slow
