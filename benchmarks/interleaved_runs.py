@@ -2,6 +2,9 @@
 
 A process gets its options as one argument, in JSON. It writes a line of JSON
 when it is warm, and one for each order, a line that it reads (`answer_orders`).
+
+Each system is measured with the number of threads that suits it: short runs of
+all its settings choose one.
 """
 
 import contextlib
@@ -13,8 +16,50 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from command_line.cpu_count import count_processors
 
 ROOT = pathlib.Path(__file__).parents[1]
+PROBES = 3  # Short runs of a setting, of which the fastest counts.
+
+
+class Threads(NamedTuple):
+    """How a system uses the processor.
+
+    `workers` compute parts of a batch at the same time, each operation of theirs
+    with so many `threads`.
+    """
+
+    workers: int = 1
+    threads: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.workers} × {self.threads}"
+
+
+def list_threads(batch_size: int = 1, has_threads: bool = True) -> list[Threads]:
+    """Returns the settings to try: one thread, all cores, and what lies between.
+
+    Without `has_threads` the system has one thread for an operation.
+    """
+    cores = count_processors()
+    divisors = [n for n in range(1, cores + 1) if cores % n == 0]
+    settings = [Threads(1, n) for n in divisors if has_threads or n == 1]
+    return settings + [
+        Threads(n, cores // n if has_threads else 1)
+        for n in divisors
+        if 1 < n <= batch_size
+    ]
+
+
+class Measured(NamedTuple):
+    """What a system answered to each order, and its setting."""
+
+    threads: Threads
+    answers: dict[str, list[dict]]
 
 
 class NotMeasuredError(Exception):
@@ -59,10 +104,10 @@ class Worker:
 def make_command(module: str, options: dict) -> dict:
     """Returns the arguments of `subprocess.Popen` for a module with options.
 
-    The option `"threads"` is the number of each library, and `"backend"` that
+    The option `"threads"` is the `Threads` of each library, and `"backend"` that
     of Keras, TensorFlow on the CPU by default.
     """
-    threads = str(options["threads"])
+    workers, threads = options["threads"]
     backend = options.get("backend", "tensorflow")
     devices = {"CUDA_VISIBLE_DEVICES": "-1"} if backend == "tensorflow" else {}
     return {
@@ -74,9 +119,9 @@ def make_command(module: str, options: dict) -> dict:
             "KERAS_BACKEND": backend,
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "TF_ENABLE_ONEDNN_OPTS": "1",  # As `train` sets it.
-            "TF_NUM_INTRAOP_THREADS": threads,
-            "TF_NUM_INTEROP_THREADS": threads,
-            "OMP_NUM_THREADS": threads,
+            "TF_NUM_INTRAOP_THREADS": f"{threads}",
+            "TF_NUM_INTEROP_THREADS": f"{workers * threads}",
+            "OMP_NUM_THREADS": f"{threads}",
             # The processes share a GPU.
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         },
@@ -86,30 +131,70 @@ def make_command(module: str, options: dict) -> dict:
 def run_interleaved(
     title: str,
     module: str,
-    systems: dict[str, dict],
+    systems: dict[str, tuple[dict, list[Threads]]],
+    probe: str,
     orders: Iterable[str],
     repetitions: int,
-) -> dict[str, dict[str, list[dict]]]:
-    """Starts all systems, and runs them in alternation.
+) -> dict[str, Measured]:
+    """Chooses the threads of each system, then runs all in alternation.
 
     Args:
         title: Name of the measurement, for the messages.
         module: Module of the processes.
-        systems: The options of a process, by the name of each system.
+        systems: The options of a process and the settings to try, by the name of
+            each system.
+        probe: The order of the short runs, whose answers have `"seconds"`.
         orders: Lines that each system gets in every repetition.
         repetitions: Int, how often.
 
     Returns:
-        What each system answered, by system and by order; without the systems
-        that are left out.
+        What each system answered; without the systems that are left out.
     """
+    chosen = {}
+    for system, (options, settings) in systems.items():
+        chosen[system] = choose_threads(module, options, settings, probe)
+        print(f"{title}: {system} runs with {chosen[system]}", file=sys.stderr)
+    workers = interleave(
+        module,
+        {name: {**systems[name][0], "threads": chosen[name]} for name in systems},
+        orders,
+        repetitions,
+    )
+    for system, worker in workers.items():
+        if worker.left_out:
+            print(f"\n{title}: {system} is left out: {worker.left_out}")
+    return {
+        name: Measured(chosen[name], worker.answers)
+        for name, worker in workers.items()
+        if not worker.left_out
+    }
+
+
+def choose_threads(
+    module: str, options: dict, settings: list[Threads], probe: str
+) -> Threads:
+    """Returns the fastest setting, or the first if none can be measured."""
+    if len(settings) == 1:
+        return settings[0]
+    systems = {threads: {**options, "threads": threads} for threads in settings}
+    workers = interleave(module, systems, [probe], PROBES)
+    seconds = {
+        threads: min(np.sum(answer["seconds"]) for answer in worker.answers[probe])
+        for threads, worker in workers.items()
+        if not worker.left_out
+    }
+    return min(seconds, key=seconds.get, default=settings[0])
+
+
+def interleave(
+    module: str, systems: dict, orders: Iterable[str], repetitions: int
+) -> dict:
+    """Starts a `Worker` for the options of each system, and runs all in turn."""
     workers = {}
     try:
         for system, options in systems.items():
-            print(f"{title}: {system} warms up", file=sys.stderr)
             workers[system] = Worker(module, options)
         for repetition in range(repetitions):
-            print(f"{title}: run {repetition + 1} of {repetitions}", file=sys.stderr)
             for order in orders:
                 # Alternate, so that no system always follows the same one.
                 for worker in [*workers.values()][:: -1 if repetition % 2 else 1]:
@@ -117,10 +202,7 @@ def run_interleaved(
     finally:
         for worker in workers.values():
             worker.process.communicate()
-    for system, worker in workers.items():
-        if worker.left_out:
-            print(f"\n{title}: {system} is left out: {worker.left_out}")
-    return {name: w.answers for name, w in workers.items() if not w.left_out}
+    return workers
 
 
 def answer_orders(start: Callable[[dict], Callable[[str], dict]]) -> None:

@@ -5,14 +5,15 @@
     python -m benchmarks.decoding --run-dir runs/tiny --source F --reference F
     python -m benchmarks.decoding --export-dir exports/a exports/b --source F
 
-Each system runs in its own process. The runs alternate, so that other load on
-the machine affects all systems. Models of --sizes have random weights and
-decode a given number of tokens; the model of --run-dir ends its translations
-itself; exports take and return text. README.md describes the measurements.
+Each system runs in its own process, with the threads that suit it. The runs
+alternate, so that other load on the machine affects all systems. Models of --sizes
+have random weights and decode a given number of tokens; the model of --run-dir ends
+its translations itself. README.md describes the measurements.
 """
 
 import argparse
 import json
+import operator
 import pathlib
 import statistics
 import subprocess
@@ -22,11 +23,16 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from benchmarks.decoding import systems
 from benchmarks.decoding.systems import SYSTEMS
-from benchmarks.decoding.worker import WARM_UP_CASE
-from benchmarks.interleaved_runs import format_spread, make_command, run_interleaved
+from benchmarks.interleaved_runs import (
+    Measured,
+    format_spread,
+    list_threads,
+    make_command,
+    run_interleaved,
+)
 from benchmarks.model_sizes import SIZES, STUDENTS
-from command_line.cpu_count import count_processors
 from command_line.markdown import format_table
 
 TRAINED = "trained"  # The model of `--run-dir`.
@@ -44,11 +50,11 @@ PERCENTILES = (50, 90, 99)
 def list_systems(model: str, args: argparse.Namespace) -> dict[str, tuple]:
     """Returns function, folder, beams and precision of the systems of a model."""
     if model == EXPORTS:
-        firefox = {"firefox": ("load_firefox", args.firefox)} if args.firefox else {}
-        exports = {str(path): ("load_export", path) for path in args.export_dir}
-        return firefox | exports
+        firefox = {"firefox": (systems.load_firefox, args.firefox)}
+        exports = {str(path): systems.find_export(path) for path in args.export_dir}
+        return (firefox if args.firefox else {}) | exports
     return {
-        name: (load.__name__, None, *setting)
+        name: (load, None, *setting)
         for name, (load, *setting) in SYSTEMS.items()
         if name in args.systems and name.startswith(RESTRICTED.get(model, ""))
     }
@@ -57,76 +63,77 @@ def list_systems(model: str, args: argparse.Namespace) -> dict[str, tuple]:
 def measure(model: str, args: argparse.Namespace) -> list[list]:
     """Returns the cells of a row for each batch size and system."""
     title = f"{model}, {args.vocabulary_size:,}" if model in SIZES else model
-    systems = list_systems(model, args)
-    threads = count_processors()
-    with tempfile.TemporaryDirectory() as folder:
+    compared = list_systems(model, args)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
         print(f"{title}: makes models and batches", file=sys.stderr)
-        inputs = {
-            **{"folder": folder, "threads": threads, "systems": list(systems)},
-            "model": None if model == EXPORTS else model,
-            "run_dir": args.run_dir.absolute() if model == TRAINED else None,
-            **{"sentences": args.sentences, "batch_sizes": args.batch_sizes},
-            "vocabulary_size": args.vocabulary_size,
-            "source": args.source and args.source.absolute(),
-            "reference": args.reference and args.reference.absolute(),
-        }
-        done = subprocess.run(**make_command("benchmarks.decoding.inputs", inputs))
-        if done.returncode:
-            raise SystemExit(done.returncode)  # It has said why.
-        path = pathlib.Path(folder, "cases.json")
+        make_inputs(folder, model, list(compared), args)
+        path = folder / "cases.json"
         cases = json.loads(path.read_text())
-        del cases[WARM_UP_CASE]
-        # The first repetition shows each batch for the first time.
-        answers = run_interleaved(
-            *(title, "benchmarks.decoding.worker"),
-            systems={
-                name: {
-                    **{"load": load, "cases": path, "threads": threads},
-                    "folder": (given or pathlib.Path(folder)).absolute(),
-                    "setting": [threads, *setting],
-                }
-                for name, (load, given, *setting) in systems.items()
-            },
-            orders=cases,
-            repetitions=1 + args.repetitions,
-        )
-    return [
-        row
-        for case, batches in cases.items()
-        for row in make_rows(
-            title, batches, {name: found[case] for name, found in answers.items()}
-        )
-    ]
+        rows = []
+        for batch_size in args.batch_sizes:
+            case = f"batch {batch_size}"
+            candidates = {}
+            for system, (load, given, *setting) in compared.items():
+                has_threads = load not in systems.ONE_THREAD
+                options = {"load": load.__name__, "cases": path, "setting": setting}
+                options["folder"] = (given or folder).absolute()
+                candidates[system] = options, list_threads(batch_size, has_threads)
+            found = run_interleaved(
+                *(f"{title}, {case}", "benchmarks.decoding.worker"),
+                systems=candidates,
+                probe=f"probe {batch_size}",
+                orders=[case],
+                repetitions=1 + args.repetitions,  # The first is a warm-up.
+            )
+            rows += make_rows(title, batch_size, cases[case], found)
+    return rows
+
+
+def make_inputs(
+    folder: pathlib.Path, model: str, compared: list[str], args: argparse.Namespace
+) -> None:
+    """Writes models and cases, in a process of its own."""
+    options = {
+        **{"folder": folder, "threads": list_threads()[-1], "systems": compared},
+        "model": None if model == EXPORTS else model,
+        "run_dir": args.run_dir.absolute() if model == TRAINED else None,
+        **{"sentences": args.sentences, "batch_sizes": args.batch_sizes},
+        "vocabulary_size": args.vocabulary_size,
+        "source": args.source and args.source.absolute(),
+        "reference": args.reference and args.reference.absolute(),
+    }
+    done = subprocess.run(**make_command("benchmarks.decoding.inputs", options))
+    if done.returncode:
+        raise SystemExit(done.returncode)  # It has said why.
 
 
 def make_rows(
-    model: str, batches: list[dict], answers: dict[str, list[dict]]
+    model: str, batch_size: int, batches: list[dict], found: dict[str, Measured]
 ) -> list[list]:
-    """Returns the cells of each system, of what it answered in each run."""
+    """Returns the cells of each system, of what it answered after the first run."""
     count = sum(batch["count"] for batch in batches)
+    case = f"batch {batch_size}"
+    runs = {system: measured.answers[case][1:] for system, measured in found.items()}
     speeds = {
-        system: [count / sum(run["seconds"]) for run in runs]
-        for system, runs in answers.items()
+        system: [count / sum(run["seconds"]) for run in again]
+        for system, again in runs.items()
     }
-    medians = {
-        system: statistics.median(again) for system, (_, *again) in speeds.items()
-    }
-    outputs = {system: runs[0]["outputs"] for system, runs in answers.items()}
+    outputs = {system: again[0]["outputs"] for system, again in runs.items()}
     rows = []
-    for system, runs in answers.items():
-        first, *again = speeds[system]
-        rival = PACKAGE if system == GREEDY else find_baseline(system, answers)
-        size = len(outputs[system]) // len(batches)
-        parts = (runs[:1], runs[1:]) if size == 1 else (None, None)
+    for system, again in runs.items():
+        rival = PACKAGE if system == GREEDY else find_baseline(system, found)
+        gain = None
+        if rival in found:
+            medians = (statistics.median(speeds[each]) for each in (rival, system))
+            gain = f"{operator.truediv(*medians):.2f} ×"
         rows.append(
             [
-                *(model, size, system, f"{first:,.0f}", format_spread(again, ",.0f")),
-                *(part and format_latencies(part) for part in parts),
-                f"{medians[rival] / medians[system]:.2f} ×"
-                if rival in medians
-                else None,
-                compare_translations(system, outputs),
-                f"{runs[0]['peak_bytes'] / 2**30:.2f}",
+                *(model, batch_size, system, found[system].threads),
+                format_spread(speeds[system], ",.0f"),
+                format_latencies(again) if batch_size == 1 else None,
+                *(gain, compare_translations(system, outputs)),
+                f"{again[0]['peak_bytes'] / 2**30:.2f}",
             ]
         )
     return rows
@@ -184,7 +191,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     counts = {"type": int, "nargs": "+", "default": [1, 32]}
     add("--batch-sizes", **counts, help="sentences of a batch")
     add("--sentences", type=int, default=64, help="of each batch size, about")
-    add("--repetitions", type=int, default=5, help="runs after the first")
+    add("--repetitions", type=int, default=5, help="runs of each system")
     add("--source", **path, help="sentences (default: those of the demo corpus)")
     add("--reference", **path, help="their translations, except with --export-dir")
     args = parser.parse_args(argv)
@@ -202,6 +209,12 @@ def check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
             parser.error(
                 "--export-dir must come with --source, without --sizes and --run-dir"
             )
+        for path in args.export_dir:
+            if systems.find_export(path) is None:
+                parser.error(
+                    "--export-dir must be SavedModels or exports for LiteRT. "
+                    f"Received: {path}"
+                )
     elif bool(args.source) != bool(args.reference):
         parser.error("--source and --reference must come together")
 
@@ -215,9 +228,8 @@ def main(argv: list[str] | None = None) -> None:
         if model == EXPORTS:
             unit, rival = "sentences/s", "the first"
         head = (
-            *("model", "batch", "system", f"{unit}, first time", "again"),
-            *("ms at p50, p90, p99, first time", "again", f"{rival} is"),
-            *("the same", "peak GiB"),
+            *("model", "batch", "system", "workers × threads", unit),
+            *("ms at p50, p90, p99", f"{rival} is", "the same", "peak GiB"),
         )
         print(f"\n{format_table(head, measure(model, args))}")
 

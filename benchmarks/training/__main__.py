@@ -4,38 +4,47 @@
     python -m benchmarks.training --sizes tiny --precisions float32 \\
         --systems package pytorch --repetitions 2 --steps 1
 
-Each system runs in its own process. The runs alternate, so that other load on
-the machine affects all systems. README.md says what is measured.
+Each system runs in its own process, with the threads that suit it. The runs
+alternate, so that other load on the machine affects all systems. README.md says
+what is measured.
 """
 
 import argparse
 import statistics
 
-from benchmarks.interleaved_runs import format_spread, run_interleaved
+from benchmarks.interleaved_runs import (
+    Measured,
+    format_spread,
+    list_threads,
+    run_interleaved,
+)
 from benchmarks.machine import cpu_field
 from benchmarks.model_sizes import GPU_SIZES, SIZES
-from benchmarks.training.worker import FILLS, PRODUCT, PRODUCT_WIDTHS, SYSTEMS
-from command_line.cpu_count import count_processors
+from benchmarks.training.worker import FILLS, PROBE, PRODUCT, PRODUCT_WIDTHS, SYSTEMS
 from command_line.markdown import format_table
 
 # Flags of /proc/cpuinfo that mean products of bfloat16 in hardware.
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"}
 HEAD = (
-    *("size", "precision", "fill", "system", "s an update", "target tokens/s"),
-    *("package is", "peak GiB", "of matmul peak"),
+    *("size", "precision", "fill", "system", "threads", "s an update"),
+    *("target tokens/s", "package is", "peak GiB", "of matmul peak"),
 )
 
 
-def compare(size: str, precision: str, args: argparse.Namespace) -> dict:
+def compare(size: str, precision: str, args: argparse.Namespace) -> dict[str, Measured]:
     """Runs all systems in turn; returns what they answer, by system and order."""
     common = {"size": size, "precision": precision, "steps": args.steps}
-    common["threads"] = count_processors()
+    candidates = {}
+    for system in args.systems:
+        backend = SYSTEMS[system][2]
+        # On a GPU the threads of the CPU do nothing.
+        settings = list_threads()[-1:] if backend == "jax" else list_threads()
+        options = {**common, "system": system, "backend": backend}
+        candidates[system] = options, settings
     return run_interleaved(
         *(f"{size} {precision}", "benchmarks.training.worker"),
-        systems={
-            system: {**common, "system": system, "backend": SYSTEMS[system][2]}
-            for system in args.systems
-        },
+        systems=candidates,
+        probe=PROBE,
         orders=[*FILLS, PRODUCT],
         repetitions=args.repetitions,
     )
@@ -45,10 +54,11 @@ def median_seconds(runs: list[dict]) -> float:
     return statistics.median(run["seconds"] for run in runs)
 
 
-def print_answers(size: str, precision: str, answers: dict) -> None:
+def print_answers(size: str, precision: str, found: dict[str, Measured]) -> None:
     """Prints what the systems answered, as Markdown."""
-    if not answers:
+    if not found:
         return
+    answers = {system: measured.answers for system, measured in found.items()}
     # The peak is that of the library that multiplies fastest.
     peak = max(
         2 * PRODUCT_WIDTHS[SYSTEMS[system][2]] ** 3 / median_seconds(runs[PRODUCT])
@@ -64,7 +74,7 @@ def print_answers(size: str, precision: str, answers: dict) -> None:
                 gain = f"{seconds / median_seconds(answers[package][fill]):.2f} ×"
             cells.append(
                 [
-                    *(size, precision, fill, system),
+                    *(size, precision, fill, system, found[system].threads.threads),
                     format_spread([run["seconds"] for run in runs[fill]], ".3f"),
                     f"{first['target_tokens'] / seconds:,.0f}",
                     gain,

@@ -16,6 +16,7 @@ from benchmarks.training.random_batches import count_flops, make_batch
 # Shares of a batch's positions that are tokens. Peak memory can only grow.
 FILLS = ("0.75", "1.0")
 PRODUCT = "product"
+PROBE = "probe"  # One update, to choose the threads.
 PRODUCT_WIDTHS = {"tensorflow": 3072, "jax": 8192}  # By Keras's backend.
 # System: module, the function that loads it, and Keras's backend. The function
 # returns two functions: one prepares a batch, one updates the weights with such a
@@ -44,6 +45,7 @@ def start(options: dict) -> Callable[[str], dict]:
     prepare, update = getattr(module, load)(size, precision)
     product = module.make_product(PRODUCT_WIDTHS[backend], precision)
     product(1)
+    full = make_batch(size, fill=1.0)
 
     @functools.cache
     def warm_up(fill: str) -> tuple:
@@ -58,6 +60,8 @@ def start(options: dict) -> Callable[[str], dict]:
     def answer(order: str) -> dict:
         if order == PRODUCT:
             return {"seconds": mean_seconds(product, times=steps)}
+        if order == PROBE:
+            return {"seconds": mean_seconds(update, prepare(full), times=1)}
         batch, counts = warm_up(order)
         seconds = mean_seconds(update, batch, times=steps)
         return {"seconds": seconds, "peak_bytes": peak_memory(), **counts}
