@@ -134,14 +134,14 @@ def describe_results(name: str, path: pathlib.Path = RESULTS) -> str:
     """Returns the commands of a measurement, and their results, as Markdown.
 
     Tables stay, and other output becomes code. The last line has machine,
-    versions, commit, and minutes if known.
-
-    Raises:
-        ValueError: If it was not measured, or not all of it.
+    versions, commit, and minutes if known. Of what was not measured, or not all
+    of it, only the commands are shown.
     """
     entry = json.loads(path.read_text("utf-8")).get(name, {"commands": []})
-    if len(entry["commands"]) < len(read_measurements()[name]):
-        raise ValueError(f"`python -m benchmarks.all {name}` comes first")
+    commands = read_measurements()[name]
+    if len(entry["commands"]) < len(commands):
+        code = in_code("\n".join(command.text for command in commands))
+        return f"{code}\n\n*Not measured.*"
     parts, waiting = [], []
     for done in entry["commands"]:
         waiting.append(done["command"])

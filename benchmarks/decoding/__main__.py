@@ -162,7 +162,7 @@ def format_latencies(runs: list[dict]) -> str:
     """Returns percentiles of the batches' milliseconds."""
     seconds = [run["seconds"] for run in runs]
     milliseconds = 1e3 * np.percentile(seconds, PERCENTILES)
-    return ", ".join(f"{value:,.0f}" for value in milliseconds)
+    return ", ".join(f"{value:,.1f}" for value in milliseconds)
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:

@@ -2,35 +2,75 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
 
 from benchmarks.decoding import __main__ as decoding, systems
-from benchmarks.decoding.inputs import choose_batches, make_transformer
+from benchmarks.decoding.inputs import choose_batches, make_cases, make_transformer
 from benchmarks.decoding.worker import decode
-from benchmarks.interleaved_runs import NotMeasuredError
+from benchmarks.interleaved_runs import NotMeasuredError, Threads
 from benchmarks.model_sizes import SIZES
 from command_line.errors import UserError
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
 
 # Three sentences of six tokens, each decoded for as many.
-BATCH = {
-    "source_ids": [[9, 17, 5, 80, 44, 1], [23, 4, 6, 71, 5, 1], [8, 8, 31, 62, 90, 1]],
-    "length": 6,
-    "count": 18,
-}
+IDS = [[9, 17, 5, 80, 44, 1], [23, 4, 6, 71, 5, 1], [8, 8, 31, 62, 90, 1]]
+BATCH = {"texts": ["a", "b", "c"], "length": 6, "extra_length": 0, "count": 18}
+
+
+class Tokenizer:
+    """Encodes the texts of `BATCH`, and leaves ids as they are."""
+
+    def encode(self, texts, add_eos):
+        return [IDS["abc".index(text)] for text in texts]
+
+    def decode(self, ids):
+        return ids
+
+
+@pytest.fixture(autouse=True)
+def tokenizer(monkeypatch):
+    monkeypatch.setattr(systems, "load_tokenizer", lambda setting: Tokenizer())
 
 
 def test_batches_are_of_neighbours_and_evenly_taken():
     order = [5, 1, 8, 2, 7, 3, 6, 4, 9]
 
-    batches = choose_batches(order, batch_size=2, sentences=4)
+    batches = choose_batches([order], batch_size=2, sentences=4)
 
     assert sorted(batches) == [[6, 4], [8, 2]]
     with pytest.raises(UserError, match="Received: 10, and 9 sentences"):
-        choose_batches(order, batch_size=10, sentences=4)
+        choose_batches([order], batch_size=10, sentences=4)
+
+
+def test_sources_of_a_batch_of_a_random_model_are_equally_long():
+    texts, sources, targets = list("abcdef"), [3, 2, 3, 2, 3, 1], [5, 4, 6, 7, 2, 9]
+    options = {"batch_sizes": [2], "sentences": 8}
+
+    (first, second) = make_cases(texts, sources, targets, True, options)["batch 2"]
+
+    found = sorted([first, second], key=lambda batch: batch["texts"])
+    assert found == [
+        {"texts": ["b", "d"], "length": 7, "extra_length": 5, "count": 14},
+        {"texts": ["e", "a"], "length": 5, "extra_length": 2, "count": 10},
+    ]
+
+
+def test_workers_translate_parts_of_a_batch():
+    parts = []
+
+    def translate(batch):
+        parts.append(batch["texts"])
+        return [text.upper() for text in batch["texts"]]
+
+    translate = systems.in_parts(systems.Setting(None, Threads(workers=2)), translate)
+
+    assert translate({"texts": ["a", "b", "c"]}) == ["A", "B", "C"]
+    assert sorted(parts) == [["a", "c"], ["b"]]
+    assert translate({"texts": ["d"]}) == ["D"]
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +87,14 @@ def endless(tmp_path_factory):
 
 def test_a_random_model_decodes_as_long_as_it_is_told(endless):
     transformer, folder = endless
-    translate = systems.load_package(systems.Setting(folder, 1, beam_size=1))
+    translate = systems.load_package(systems.Setting(folder, beam_size=1))
 
     found = decode(translate, [BATCH])["outputs"]
 
     # Greedy search, by the whole target again at each step.
     ids = np.full((3, 1), 3)
     for _ in range(5):
-        inputs = {"source_ids": np.array(BATCH["source_ids"]), "target_ids": ids}
+        inputs = {"source_ids": np.array(IDS), "target_ids": ids}
         best = np.argmax(transformer(inputs)[:, -1], axis=-1)
         ids = np.concatenate([ids, best[:, None]], axis=1)
     np.testing.assert_array_equal(found, ids[:, 1:])
@@ -70,7 +110,7 @@ def test_a_random_model_decodes_as_long_as_it_is_told(endless):
 def test_a_peer_decodes_as_long_as_it_is_told(system, endless):
     _, folder = endless
     load, *settings = systems.SYSTEMS[system]
-    setting = systems.Setting(folder, 1, *settings)
+    setting = systems.Setting(folder, Threads(), *settings)
 
     found = decode(load(setting), [BATCH])["outputs"]
 
@@ -81,12 +121,11 @@ def test_a_peer_decodes_as_long_as_it_is_told(system, endless):
 
 def test_a_system_that_decodes_less_is_left_out():
     with pytest.raises(NotMeasuredError, match="2 tokens instead of 3"):
-        decode(lambda batch: [[7, 7]], [{"length": 3}])
+        systems.cut_ends([[7, 7]], length=3)
 
 
 def test_ends_are_not_compared():
-    trained = decode(lambda batch: [[7, 7, 1], [8]], [{"length": None}])
-    assert trained["outputs"] == [[7, 7], [8]]
+    assert systems.cut_ends([[7, 7, 1], [8]], length=None) == [[7, 7], [8]]
 
 
 @pytest.mark.parametrize(
@@ -95,6 +134,7 @@ def test_ends_are_not_compared():
         (["--batch-sizes", "2", "0"], "--batch-sizes must be at least 1"),
         (["--source", "x"], "--source and --reference must come together"),
         (["--export-dir", "x"], "must come with --source"),
+        (["--export-dir", "x", "--source", "y"], "Received: x"),
     ],
 )
 def test_refuses_what_cannot_be_measured(capsys, arguments, message):
@@ -126,7 +166,7 @@ def test_systems_decode_side_by_side(run_dir, tmp_path, monkeypatch, capsys):
     )
 
     printed = capsys.readouterr().out
-    assert "check, 400: keras-hub is left out: not here" in printed
+    assert "check, 400, batch 1: keras-hub is left out: not here" in printed
     rows = show_rows(printed)
     assert [row[:3] for row in rows] == [
         [model, batch_size, system]
@@ -136,6 +176,7 @@ def test_systems_decode_side_by_side(run_dir, tmp_path, monkeypatch, capsys):
     ]
     assert [row[-2] for row in rows] == ["100%"] * 8
     assert [row[-3] for row in rows[::2]] == ["1.00 ×"] * 4
+    assert all(re.fullmatch(r"\d+ × \d+", row[3]) for row in rows)
 
 
 @pytest.mark.slow
