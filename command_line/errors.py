@@ -55,9 +55,8 @@ def report_missing_package(
     extra = EXTRAS.get(module, "train")
     with exit_on_user_error():
         raise UserError(
-            f"{module} needs the extra `{extra}`: pip install "
-            f"'keras_transformer[{extra}]', from a clone '.[{extra}]'. "
-            f"Received: no module {name}"
+            f"{module} needs the extra `{extra}`: pip install '.[{extra}]' in a "
+            f"clone of this project. Received: no module {name}"
         ) from error
 
 

@@ -62,7 +62,7 @@ def run(options: AverageOptions) -> None:
     model = make_model_of_run(options.run_dir)
     paths = choose_checkpoints(options.run_dir, options.which)
     load_mean(model, paths)
-    save_model(output, model, paths)
+    save_model(output, model)
     names = ", ".join(str(path) for path in paths)
     print(f"{output} is the mean of {names}")
 

@@ -54,9 +54,8 @@ def test_a_missing_package_names_its_extra(tmp_path):
 
     assert done.returncode == 2
     assert done.stderr.endswith(
-        "error: convert needs the extra `convert`: pip install "
-        "'keras_transformer[convert]', from a clone '.[convert]'. "
-        "Received: no module sentencepieces\n"
+        "error: convert needs the extra `convert`: pip install '.[convert]' in a "
+        "clone of this project. Received: no module sentencepieces\n"
     )
 
 

@@ -34,7 +34,7 @@ def write_final_model(
     score = functools.partial(score_model, scored, plan, update_options, num_replicas)
     paths, scores, description = choose_weights(model, paths, score, step)
     path = run_dir / "model.keras"
-    save_model(path, model, paths)
+    save_model(path, model)
     print(f"{path} is {description}")
     written = {"validation": scores}
     if bleu:

@@ -1,8 +1,6 @@
 """Averages checkpoints, and chooses the final weights (Section 6.1)."""
 
-import json
 import pathlib
-import zipfile
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -48,19 +46,10 @@ def load_mean(averaged: Transformer, paths: Iterable[str | pathlib.Path]) -> Non
     averaged.set_weights([total / len(paths) for total in sums])
 
 
-def save_model(
-    path: pathlib.Path, model: Transformer, checkpoints: Iterable[str | pathlib.Path]
-) -> None:
-    """Writes a `.keras` file beside `path` and renames it.
-
-    Its zip comment lists, in JSON, the averaged checkpoints. It stays with the
-    file, and Keras ignores it.
-    """
+def save_model(path: pathlib.Path, model: Transformer) -> None:
+    """Writes a `.keras` file beside `path` and renames it."""
     beside = path.with_suffix(".part.keras")
     model.save(beside)
-    names = [pathlib.Path(prefix).name for prefix in checkpoints]
-    with zipfile.ZipFile(beside, "a") as file:
-        file.comment = json.dumps({"checkpoints": names}).encode()
     beside.replace(path)
 
 
