@@ -23,7 +23,7 @@ import numpy as np
 from command_line.cpu_count import count_processors
 
 ROOT = pathlib.Path(__file__).parents[1]
-PROBES = 3  # Short runs of a setting, of which the fastest counts.
+PROBES = 7  # Short runs of a setting; their median counts.
 
 
 class Threads(NamedTuple):
@@ -179,7 +179,7 @@ def choose_threads(
     systems = {threads: {**options, "threads": threads} for threads in settings}
     workers = interleave(module, systems, [probe], PROBES)
     seconds = {
-        threads: min(np.sum(answer["seconds"]) for answer in worker.answers[probe])
+        threads: np.median([np.sum(run["seconds"]) for run in worker.answers[probe]])
         for threads, worker in workers.items()
         if not worker.left_out
     }
