@@ -144,8 +144,6 @@ def on_page_markdown(markdown, **_):
 
 def on_page_content(content, page, **_):
     """Refuses a page that lacks a name it asks for; `--strict` says nothing of it."""
-    from mkdocs.exceptions import PluginError
-
     asked = []
     for block in re.findall(r"^::: (.+(?:\n .*)*)", page.markdown, flags=re.M):
         name, *options = block.split("\n")
@@ -155,4 +153,4 @@ def on_page_content(content, page, **_):
             asked += [f"{name}.{member}" for member in members[1].split(", ")]
     missing = [name for name in asked if f'id="{name}"' not in content]
     if missing:
-        raise PluginError(f"{page.file.src_uri} lacks {', '.join(missing)}")
+        raise ValueError(f"{page.file.src_uri} lacks {', '.join(missing)}")

@@ -67,10 +67,10 @@ def make_app(
     service = TranslationService(models, limits, metrics)
 
     def reload():
-        found = read_keys(http.api_keys) if http.api_keys else {}
+        # The keys hold also if the models cannot be read: one may be revoked.
+        access.keys = read_keys(http.api_keys) if http.api_keys else {}
         if load_models:
             service.replace_models(load_models())
-        access.keys = found
 
     @contextlib.asynccontextmanager
     async def lifespan(_):

@@ -22,9 +22,9 @@ class File(NamedTuple):
 
 
 class FileStore:
-    """Files that expire. If there is no room, the oldest of the client is removed.
+    """Files that expire. If the store is full, the client's oldest file is removed.
 
-    A client that has no other file takes the room of the oldest of all. The newest
+    If the client has no other file, the oldest of all is removed. The newest
     file is kept, whatever its size.
     """
 

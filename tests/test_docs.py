@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import sys
+import types
 
 import pytest
 
@@ -59,6 +60,17 @@ def test_a_page_is_filled_in(page, hooks):
 
     for left in ("{{ ", "SUPPRESS", "%(default"):
         assert left not in found
+
+
+def test_a_page_without_a_name_that_it_asks_for_is_refused(hooks):
+    page = types.SimpleNamespace(
+        markdown="::: a.B\n    options:\n      members: [c, d]\n",
+        file=types.SimpleNamespace(src_uri="api.md"),
+    )
+    hooks.on_page_content('<h2 id="a.B"><h3 id="a.B.c"><h3 id="a.B.d">', page)
+
+    with pytest.raises(ValueError, match=r"api.md lacks a.B.d"):
+        hooks.on_page_content('<h2 id="a.B"><h3 id="a.B.c">', page)
 
 
 def test_boxes_of_figure_1_lead_to_sections():

@@ -463,13 +463,17 @@ def test_a_process_with_a_hung_thread_is_not_alive(monkeypatch, module, name):
         service_client.wait_until(lambda: reversing.batches)
         busy = service.get("/livez")
         monkeypatch.setattr(threads, "HANG_SECONDS", 0)
+        # A call of a server may take as long as its timeout says.
+        with monkeypatch.context() as patch:
+            patch.setattr(FunctionRuntime, "timeout", 60.0)
+            patient = service.get("/livez")
         answers = [service.get(path) for path in ("/livez", "/health")]
         reversing.gate.set()
         thread.join()
         again = service.get("/livez")
 
     assert translated[0].json() == {"translatedText": "ba"}
-    assert (busy.status, again.status) == (200, 200)
+    assert {busy.status, patient.status, again.status} == {200}
     for answer in answers:
         assert answer.status == 503
         assert answer.json() == {"error": "a worker has ended, or a thread hangs"}

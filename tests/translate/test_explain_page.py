@@ -230,7 +230,7 @@ def test_tab_reaches_each_part_and_every_control_has_a_name(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_can_be_seen_in_either_scheme(spread, scheme):
-    """Contrast is 4.5 to 1 and more, and 3 to 1 for what is no text (WCAG 2.2)."""
+    """Contrast is 4.5 to 1 and more, and 3 to 1 for non-text parts (WCAG 2.2)."""
     spread.prefer(prefers_color_scheme=scheme, prefers_reduced_motion="reduce")
     spread.click("#numbers")
     spread.evaluate(f'document.querySelector("{SELECTED}").focus()')

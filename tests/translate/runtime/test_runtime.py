@@ -104,3 +104,15 @@ def test_what_never_ends_is_reported():
     (found,) = runtime.translate_any_length(["again " * 100])
 
     assert found.truncated
+
+
+def test_a_failing_alignment_does_not_fail_the_translation():
+    class Broken(FunctionRuntime):
+        def align(self, pairs):
+            raise OSError("the server is down")
+
+    model = Broken(lambda texts: make_outputs([b"gato"]), ("serving_default", "align"))
+
+    found = model.translate_batch(["cat \U0001f606"])["translation"]
+
+    assert found.tolist() == ["gato \U0001f606".encode()]
