@@ -20,7 +20,7 @@ import sys
 import time
 
 from command_line import errors
-from command_line.errors import UserError, exit_on_user_error, require_extra
+from command_line.errors import exit_on_user_error, require_extra
 from command_line.options import add_options, option, positive, read_options
 from command_line.quiet_tensorflow import stderr_hidden_unless_error
 from export.bundle.file_layout import list_files
