@@ -4,6 +4,7 @@ import pathlib
 import re
 
 from command_line.errors import UserError, first_line
+from command_line.launcher import install_command
 
 HELP = (
     "sacreBLEU's name of what cuts text into tokens for BLEU (default: by the "
@@ -18,7 +19,7 @@ BY_LANGUAGE = {
     "ko": "ko-mecab",
     **dict.fromkeys(("th", "lo", "km", "my"), "char"),
 }
-EXTRAS = {"ja-mecab": "sacrebleu[ja]", "ko-mecab": "sacrebleu[ko]"}
+EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
 
 
 def language_of(path: pathlib.Path) -> str:
@@ -54,8 +55,8 @@ def make_bleu(tokenize: str, **options: bool):
     except (ImportError, OSError, RuntimeError) as error:
         if tokenize in EXTRAS:
             raise UserError(
-                f"BLEU's tokenizer {tokenize} needs a package: pip install "
-                f"'{EXTRAS[tokenize]}', or take --bleu-tokenize char"
+                f"BLEU's tokenizer {tokenize} needs the extra `{EXTRAS[tokenize]}`: "
+                f"{install_command(EXTRAS[tokenize])}, or take --bleu-tokenize char"
             ) from None
         raise UserError(
             f"BLEU's tokenizer {tokenize} must be there, which sacreBLEU "

@@ -8,7 +8,7 @@ import types
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from command_line.launcher import EXTRAS
+from command_line.launcher import EXTRAS, install_command
 
 # TensorFlow's message for an op that this process lacks.
 UNKNOWN_OP = "Op type not registered"
@@ -42,22 +42,30 @@ def exit_on_user_error() -> Iterator[None]:
         raise SystemExit(2) from None
 
 
+@contextlib.contextmanager
+def require_extra(what: str, extra: str) -> Iterator[None]:
+    """Turns an `ImportError` into a `UserError` that names what to install."""
+    try:
+        yield
+    except ImportError as error:
+        raise UserError(
+            f"{what} needs the extra `{extra}`: {install_command(extra)}. "
+            f"Received: {error}"
+        ) from error
+
+
 def report_missing_package(
     kind: type, error: Exception, trace: types.TracebackType
 ) -> None:
     """Names the extra that a command lacks; a `sys.excepthook`."""
     name = error.name if isinstance(error, ModuleNotFoundError) else None
-    spec = sys.modules["__main__"].__spec__  # `None` while a package is imported.
-    if not name or not spec or find_spec(name.partition(".")[0]):
+    command = sys.orig_argv
+    if not name or "-m" not in command or find_spec(name.partition(".")[0]):
         sys.__excepthook__(kind, error, trace)
         return
-    module = spec.name.removesuffix(".__main__")
-    extra = EXTRAS.get(module, "train")
-    with exit_on_user_error():
-        raise UserError(
-            f"{module} needs the extra `{extra}`: pip install '.[{extra}]' in a "
-            f"clone of this project. Received: no module {name}"
-        ) from error
+    module = command[command.index("-m") + 1]
+    with exit_on_user_error(), require_extra(module, EXTRAS.get(module, "train")):
+        raise error
 
 
 def message_of(error: Exception) -> str | None:

@@ -6,6 +6,7 @@ with that folder on the path.
 """
 
 import argparse
+import importlib.metadata
 import os
 import pathlib
 import sys
@@ -28,11 +29,34 @@ COMMANDS = {
     "serve": "serve",
     "convert": "convert",
 }
+DISTRIBUTION = "keras-transformer-translation"
+# Another project, whose module has our module's name.
+OTHER_DISTRIBUTION = "keras-transformer"
 # The extras of `setup.cfg` that install what modules import; of others, `train`.
 EXTRAS = {"convert": "convert", "serve": "web", "translate.bulk": "bulk"}
 
 
+def install_command(extra: str) -> str:
+    """Returns what installs an extra beside an installation."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
+
+
+def refuse_other_project() -> None:
+    """Exits if another project is installed into the folder of our module."""
+    try:
+        files = importlib.metadata.files(OTHER_DISTRIBUTION) or ()
+    except importlib.metadata.PackageNotFoundError:
+        return
+    if any(file.parts[0] == "keras_transformer" for file in files):
+        raise SystemExit(
+            f"error: {OTHER_DISTRIBUTION} is another project, whose module "
+            "keras_transformer takes the place of ours: pip uninstall "
+            f"{OTHER_DISTRIBUTION} {DISTRIBUTION}, then install {DISTRIBUTION} alone"
+        )
+
+
 def main() -> None:
+    refuse_other_project()
     parser = argparse.ArgumentParser(
         "keras-transformer",
         description="Each command has --help. Versions: python -m keras_transformer",

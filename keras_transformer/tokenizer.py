@@ -3,13 +3,20 @@
 import hashlib
 import pathlib
 
-import tensorflow as tf
-import tensorflow_text as tf_text
-from tensorflow_text.python.ops.sentencepiece_tokenizer import (
-    gen_sentencepiece_tokenizer,
-)
-
 from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
+
+try:
+    import tensorflow as tf
+    import tensorflow_text as tf_text
+    from tensorflow_text.python.ops.sentencepiece_tokenizer import (
+        gen_sentencepiece_tokenizer,
+    )
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "SubwordTokenizer needs TensorFlow: pip install "
+        f"'keras-transformer-translation[tensorflow]'. Received: {error}",
+        name=error.name,
+    ) from None
 
 
 class SubwordTokenizer(tf.Module):

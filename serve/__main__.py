@@ -1,6 +1,6 @@
 """Serves translations over HTTP: LibreTranslate's API and a web page.
 
-Needs `pip install '.[web]'`. By default it listens on this machine only. After
+By default it listens on this machine only. After
 SIGTERM it answers the pending requests and exits. On SIGHUP it reads the models
 and the file of keys anew.
 """
@@ -14,23 +14,15 @@ import socket
 from collections.abc import Callable
 
 import tensorflow as tf
+import uvicorn
 
 from command_line.cpu_count import count_processors
-from command_line.errors import UserError, exit_on_user_error
+from command_line.errors import exit_on_user_error
 from command_line.options import add_options, read_options
-
-try:
-    import uvicorn
-
-    from serve.app import make_app
-    from serve.languages import load_pairs
-    from serve.middleware import TimeoutProtocol, bind
-    from serve.options import ServeOptions
-except ImportError as error:
-    with exit_on_user_error():
-        raise UserError(
-            f"python -m serve needs `pip install '.[web]'`. Received: {error}"
-        ) from None
+from serve.app import make_app
+from serve.languages import load_pairs
+from serve.middleware import TimeoutProtocol, bind
+from serve.options import ServeOptions
 
 DRAIN_SECONDS = 25  # Kubernetes kills after 30.
 # Variables with which users set TensorFlow's threads.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import babel
 
 from command_line.errors import UserError
+from command_line.launcher import install_command
 from serve.schemas import http_error
 from translate.loading import load_export
 from translate.runtime.runtime import Runtime
@@ -165,7 +166,7 @@ class LanguageDetector:
         if self._model is None:
             raise http_error(
                 "Invalid request: this service does not detect languages; its "
-                "operator can run `pip install '.[detect]'`. Name one of "
+                f"operator can run `{install_command('web')}`. Name one of "
                 f"{', '.join(self._sources)}"
             )
         scores = {}

@@ -16,7 +16,7 @@ runs its own beam search, which differs from ours in four rules:
 
 import pathlib
 
-from command_line.errors import UserError
+from command_line.errors import UserError, require_extra
 from command_line.text_files import write_json
 from export.bundle.file_layout import (
     CTRANSLATE2_MODEL,
@@ -36,14 +36,9 @@ UNUSED = "unused "  # Pieces contain no space.
 
 def import_libraries():
     """Returns the modules `ctranslate2` and `sentencepiece`."""
-    try:
+    with require_extra("the format ctranslate2", "ctranslate2"):
         import ctranslate2
         import sentencepiece
-    except ImportError as error:
-        raise UserError(
-            "the format ctranslate2 needs `pip install ctranslate2 "
-            f"sentencepiece`. Received: {error}"
-        ) from None
     return ctranslate2, sentencepiece
 
 

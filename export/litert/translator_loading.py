@@ -3,7 +3,7 @@
 import pathlib
 
 from command_line.cpu_count import count_processors
-from command_line.errors import UserError
+from command_line.errors import require_extra
 from command_line.quiet_tensorflow import stderr_hidden_unless_error
 
 
@@ -13,13 +13,8 @@ def import_translator():
     Raises:
         UserError: If what it needs is not installed.
     """
-    try:
+    with require_extra("the format litert", "litert"):
         import litert_translator
-    except ImportError as error:
-        raise UserError(
-            "the format litert needs `pip install ai-edge-litert "
-            f"sentencepiece`. Received: {error}"
-        ) from None
     return litert_translator
 
 

@@ -35,8 +35,8 @@ def test_the_suffix_of_a_file_names_the_language(name, tokenizer):
 @pytest.mark.parametrize(
     ("tokenize", "error", "message"),
     [
-        ("ja-mecab", RuntimeError, r"pip install 'sacrebleu\[ja\]', or take -"),
-        ("ko-mecab", ImportError, r"'sacrebleu\[ko\]', or take --bleu"),
+        ("ja-mecab", RuntimeError, r"`ja`: pip install 'keras-.*\[ja\]', or take -"),
+        ("ko-mecab", ImportError, r"`ko`: .*translation\[ko\]', or take --bleu"),
         ("flores200", OSError("no network\nx"), "Received: no network$"),
         ("mecab", None, "must be one of .*13a.* Received: mecab"),
     ],

@@ -41,22 +41,59 @@ def launch(site, *arguments):
     )
 
 
-def test_a_missing_package_names_its_extra(tmp_path):
-    commands = tmp_path / COMMANDS
-    shutil.copytree(ROOT / "command_line", commands / "command_line")
-    (commands / "convert").mkdir()
-    start = "from command_line import quiet_tensorflow as q; q.start_tensorflow()"
-    (commands / "convert/__init__.py").write_text(start)
-    (commands / "convert/__main__.py").write_text("import sentencepieces.model")
+@pytest.fixture
+def commands(tmp_path):
+    """The folder of the commands in site-packages, with `command_line` alone."""
+    folder = tmp_path / COMMANDS
+    shutil.copytree(ROOT / "command_line", folder / "command_line")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("command", "extra", "missing"),
+    [
+        ("convert", "convert", "sentencepieces"),
+        ("serve", "web", "uvicorns"),
+        # Where the package itself imports it, before `__main__` is found.
+        ("train", "train", "tensorflow"),
+    ],
+)
+def test_a_missing_package_names_its_extra(commands, command, extra, missing):
+    package = commands / command
+    package.mkdir()
+    package.joinpath("__init__.py").write_text(
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        "from command_line import quiet_tensorflow as q; q.start_tensorflow()"
+    )
+    package.joinpath("__main__.py").write_text(f"import {missing}.model")
 
     # With `--debug` no TensorFlow is started, which takes long.
-    done = launch(tmp_path, "convert", "--debug")
+    flags = [] if missing == "tensorflow" else ["--debug"]
+    done = launch(commands.parent, command, *flags)
 
     assert done.returncode == 2
-    assert done.stderr.endswith(
-        "error: convert needs the extra `convert`: pip install '.[convert]' in a "
-        "clone of this project. Received: no module sentencepieces\n"
+    assert done.stderr.splitlines()[-1].startswith(
+        f"error: {command} needs the extra `{extra}`: pip install "
+        f"'keras-transformer-translation[{extra}]'. Received: "
     )
+    assert missing in done.stderr.splitlines()[-1]
+    assert flags or len(done.stderr.splitlines()) == 1
+
+
+def test_another_project_of_our_module_is_named(commands):
+    """What `pip install keras-transformer` leaves in site-packages."""
+    info = commands.parent / "keras_transformer-0.40.0.dist-info"
+    info.mkdir()
+    info.joinpath("METADATA").write_text("Name: keras-transformer\nVersion: 0.40.0\n")
+    for record in ("keras_transformer/__init__.py,,\n", "elsewhere.py,,\n"):
+        info.joinpath("RECORD").write_text(record)
+
+        done = launch(commands.parent, "--help")
+
+        is_other = record.startswith("keras")
+        assert done.returncode == is_other
+        assert done.stderr.startswith("error: keras-transformer is") == is_other
+    assert done.stdout.startswith("usage: keras-transformer")
 
 
 @pytest.mark.slow

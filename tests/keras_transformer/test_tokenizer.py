@@ -1,10 +1,13 @@
 """The oracle is the `sentencepiece` library, which trained the models."""
 
+import sys
+
 import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
 
+import keras_transformer
 from keras_transformer.tokenizer import SubwordTokenizer
 from tests.helpers.other_systems.converted_runs import train_spm
 
@@ -197,3 +200,11 @@ def test_sources_and_targets_have_a_model_each():
         assert [p.decode() for p in pieces] == [
             library.id_to_piece(i) for i in range(size)
         ]
+
+
+def test_without_tensorflow_text_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_text", None)
+    monkeypatch.delitem(sys.modules, "keras_transformer.tokenizer")
+
+    with pytest.raises(ModuleNotFoundError, match=r"pip .*translation\[tensorflow\]'"):
+        keras_transformer.SubwordTokenizer  # noqa: B018

@@ -1,6 +1,5 @@
 """The command `python -m serve`: refusals, and how it ends."""
 
-import runpy
 import signal
 import socket
 import subprocess
@@ -54,17 +53,6 @@ def test_a_model_server_serves_too(servable, model):
         assert there.find_words([("A cat.", "cat")]) == model.find_words(
             [("A cat.", "cat")]
         )
-
-
-def test_without_its_packages_it_says_what_to_install(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "serve.app")
-
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(serve.__file__, run_name="__main__")
-
-    assert ended.value.code == 2
-    assert "needs `pip install '.[web]'`. Rec" in capsys.readouterr().err
 
 
 def start(location):

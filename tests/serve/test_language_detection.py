@@ -89,5 +89,5 @@ def test_without_a_detector_it_says_what_to_install(monkeypatch):
         with pytest.raises(fastapi.HTTPException) as refused:
             ask("Bonjour")
         assert refused.value.status_code == 400
-        assert "pip install '.[detect]'" in refused.value.detail
+        assert "pip install 'keras-transformer-translation[" in refused.value.detail
         assert "Name one of en" in refused.value.detail

@@ -279,7 +279,7 @@ def test_a_tokenizer_that_is_missing_is_refused_before_any_work(
 
     line = refusal(capsys, [*options, "--validate-bleu=1"])
 
-    assert "pip install 'sacrebleu[ja]', or take --bleu-tokenize char" in line
+    assert "translation[ja]', or take --bleu-tokenize char" in line
     assert not (tmp_path / "encoded").exists()
     # Without translations nothing is missing.
     description = resume(tmp_path, options[2:])

@@ -20,7 +20,7 @@ import sys
 import time
 
 from command_line import errors
-from command_line.errors import UserError, exit_on_user_error
+from command_line.errors import exit_on_user_error, require_extra
 from command_line.options import add_options, option, positive, read_options
 from command_line.quiet_tensorflow import stderr_hidden_unless_error
 from export.bundle.file_layout import list_files
@@ -74,11 +74,8 @@ def check_beam() -> None:
     """
     logging.disable(logging.WARNING)
     try:
-        import apache_beam  # noqa: F401
-    except ImportError as error:
-        raise UserError(
-            f"translate.bulk needs `pip install apache-beam`. Received: {error}"
-        ) from None
+        with require_extra("translate.bulk", "bulk"):
+            import apache_beam  # noqa: F401
     finally:
         logging.disable(logging.NOTSET)
 

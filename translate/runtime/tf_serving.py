@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from command_line.errors import UserError
+from command_line.errors import UserError, require_extra
 from command_line.options import flag, option
 from export.bundle.server_config import WARMUP_BATCH_SIZES
 from translate.runtime.runtime import SIGNATURE, Runtime
@@ -145,15 +145,11 @@ def make_sender(address: Address, model_name: str, timeout: float) -> Callable:
     Raises:
         UserError: If the package of TF Serving's messages is not installed.
     """
-    try:
+    with require_extra("--server", "train"):
         import grpc
         from tensorflow_serving.apis import predict_pb2
 
         from export.bundle.predict_messages import make_request, read_tensors
-    except ImportError as error:
-        raise UserError(
-            f"--server needs `pip install tensorflow-serving-api`. Received: {error}"
-        ) from None
     predict = open_channel(address).unary_unary(
         f"{address.prefix}{PREDICT}",
         predict_pb2.PredictRequest.SerializeToString,

@@ -9,7 +9,7 @@ import sacrebleu
 from sacrebleu.significance import PairedTest
 
 from command_line.bleu_tokenizer import DEFAULT, make_bleu
-from command_line.errors import UserError
+from command_line.errors import UserError, require_extra
 
 RESAMPLES = 1_000
 # The title of each score, in the order in which they are shown.
@@ -105,13 +105,9 @@ def load_splitter(
     sacremoses, its port) and, of German alone, compounds split at their hyphens.
     With `lowercase`, lines are lower-cased first, and compounds stay whole.
     """
-    try:
+    with require_extra("--paper-bleu", "train"):
         import sacremoses
         from sacremoses.corpus import NonbreakingPrefixes
-    except ImportError:
-        raise UserError(
-            "--paper-bleu needs sacremoses: pip install sacremoses"
-        ) from None
     known = sorted(set(NonbreakingPrefixes().available_langs.values()))
     if language not in known:
         raise UserError(

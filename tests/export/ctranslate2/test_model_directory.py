@@ -230,10 +230,10 @@ def test_refuses_in_one_line(run_dir, tmp_path, refused, monkeypatch):
     assert "--version must be a number that is not taken" in line
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     line = refused(*ours, f"--export-dir={tmp_path / 'new'}")
-    assert "needs `pip install ctranslate2" in line
+    assert "the format ctranslate2 needs the extra `ctranslate2`: pip" in line
     assert not (tmp_path / "new").exists()
     line = refused(translate, "--export-dir", tmp_path)
-    assert "needs `pip install ctranslate2" in line
+    assert "the format ctranslate2 needs the extra `ctranslate2`: pip" in line
 
 
 def test_refuses_a_damaged_one(tmp_path):

@@ -385,7 +385,7 @@ def test_says_what_to_install(run_dir, tmp_path, refused, monkeypatch):
         if name.startswith("litert_translator"):
             monkeypatch.delitem(sys.modules, name)
     line = refused(*ours, new)
-    assert "needs `pip install ai-edge-litert" in line
+    assert "the format litert needs the extra `litert`: pip" in line
     assert not (tmp_path / "new").exists()
 
 

@@ -201,7 +201,7 @@ def test_refuses_to_begin_without_beam(monkeypatch, refused, command):
 
     said = refused(bulk, *command)
 
-    assert said.startswith("error: translate.bulk needs `pip install apache-beam`")
+    assert said.startswith("error: translate.bulk needs the extra `bulk`: pip")
 
 
 @pytest.mark.parametrize("flag", ["b.en", "--bath-tokens=3", "--runner-x"])

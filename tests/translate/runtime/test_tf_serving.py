@@ -266,7 +266,7 @@ list(runtime.map(runtime.translate_batch, [[b"slow"], [b"wrong"]][::-1]))
 def test_grpc_without_its_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_serving.apis", None)
 
-    with pytest.raises(UserError, match="pip install tensorflow-serving-api"):
+    with pytest.raises(UserError, match="--server needs the extra `train`: pip"):
         client.make_sender(read_address("localhost:1"), "translator", 1)
 
 

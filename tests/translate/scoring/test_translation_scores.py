@@ -132,7 +132,7 @@ def test_refuses_a_language_that_moses_does_not_know(monkeypatch):
     with pytest.raises(UserError, match=r"de, el, en.*Received: deutsch"):
         translation_scores.score(["a"], ["a"], "deutsch")
     monkeypatch.setitem(sys.modules, "sacremoses", None)
-    with pytest.raises(UserError, match="needs sacremoses: pip install"):
+    with pytest.raises(UserError, match="--paper-bleu needs the extra `train`: pip"):
         translation_scores.score(["a"], ["a"], "de")
 
 
