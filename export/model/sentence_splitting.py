@@ -31,8 +31,40 @@ WIDE_STOPS = r"[。！？｡]"  # Full stops that need no blank after them.
 CLOSERS = r"""(?:\p{Z}?[»›]|["'“”‘’«»‹›)\]}」』）】》〉＂])*"""
 NOTES = r"(?:\[\d+\])*"
 OPENERS = r"""["'“‘„‚”«‹»›¿¡(\[{「『（【《〈*_–—-]"""
-# A sentence does not begin with a lower-case letter.
-BEGINNING = r"[\p{Lu}\p{Lt}\p{Lo}\p{N}]"
+OPENED = rf"(?:{OPENERS}\p{{Z}}?)*"
+
+# Patterns of the gaps between sentences, and replacements.
+GAP = rf"{MARK}\2{MARK}"
+ENDS = (
+    # Lines, and the cells of a table.
+    (
+        rf"(\A{LINE_START}|{CELL_END}{BLANK}*{LINE_END}{LINE_START}"
+        rf"|{CELL_END}{BLANK}*\z|\x20*\t{BLANK}*|\x20+\|+\x20+)",
+        rf"{MARK}\1{MARK}",
+    ),
+    (
+        rf"({WIDE_STOPS}+)({BLANK}*)([^\s\p{{Z}}.!?…。！？｡'\"”’»)）\]」』】》〉{MARK}])",
+        rf"\1{GAP}\3",
+    ),
+    # A sentence does not begin with a lower-case letter.
+    (
+        rf"({STOPS}+{CLOSERS}{NOTES})({BLANK}+)({OPENED}[\p{{Lu}}\p{{Lt}}\p{{Lo}}\p{{N}}])",
+        rf"\1{GAP}\3",
+    ),
+)
+# A text in which some sentence begins with a capital.
+CAPITALIZED = (
+    rf"(?s).*(?:(?:\A|{LINE_END}){LINE_START}|{STOPS}{CLOSERS}{NOTES}{BLANK}+)"
+    rf"{OPENED}[\p{{Lu}}\p{{Lt}}].*"
+)
+# Ends in other texts, where a sentence may begin with a lower-case letter, but not
+# after an ellipsis or a quoted question.
+LOWER_CASE_ENDS = (
+    (
+        rf"((?:[!?؟]+|[^.…]\.{CLOSERS}){NOTES})({BLANK}+)({OPENED}\p{{Ll}})",
+        rf"\1{GAP}\3",
+    ),
+)
 
 # What modifies a symbol before it.
 MODIFIERS = r"[\x{FE0E}\x{FE0F}\x{20E3}\x{1F3FB}-\x{1F3FF}\x{E0020}-\x{E007F}]"
@@ -51,7 +83,8 @@ def split_text(
 
     A line end always ends a sentence. Gaps are indentation, list marks, blank
     lines, text without letters (apart from addresses), and Markdown's fenced
-    code.
+    code. A sentence begins with a lower-case letter only in a text in which none
+    begins with a capital.
 
     Args:
         text: String tensor `(B,)`, UTF-8.
@@ -173,43 +206,44 @@ def is_gap(parts):
 
 def mark_sentence_ends(text, language):
     """Inserts marks around the gaps between sentences, strings `(B,)`."""
-    gap = rf"{MARK}\2{MARK}"
-    for pattern, rewrite in (
-        *abbreviation_patterns(language),
-        # Lines, and the cells of a table.
-        (
-            rf"(\A{LINE_START}|{CELL_END}{BLANK}*{LINE_END}{LINE_START}"
-            rf"|{CELL_END}{BLANK}*\z|\x20*\t{BLANK}*|\x20+\|+\x20+)",
-            rf"{MARK}\1{MARK}",
+    usual = abbreviation_patterns(language)
+    lower = [(f"(?i){pattern}", rewrite) for pattern, rewrite in usual]
+    has_capitals = tf.strings.regex_full_match(text, CAPITALIZED)
+    return tf.where(
+        has_capitals,
+        replace_all(tf.where(has_capitals, text, ""), [*usual, *ENDS]),
+        replace_all(
+            tf.where(has_capitals, "", text), [*lower, *ENDS, *LOWER_CASE_ENDS]
         ),
-        (
-            rf"({WIDE_STOPS}+)({BLANK}*)([^\s\p{{Z}}.!?…。！？｡'\"”’»)）\]」』】》〉{MARK}])",
-            rf"\1{gap}\3",
-        ),
-        (
-            rf"({STOPS}+{CLOSERS}{NOTES})({BLANK}+)((?:{OPENERS}\p{{Z}}?)*{BEGINNING})",
-            rf"\1{gap}\3",
-        ),
-        (DOT, "."),
-    ):
+    )
+
+
+def replace_all(text, patterns):
+    for pattern, rewrite in (*patterns, (DOT, ".")):
         text = tf.strings.regex_replace(text, pattern, rewrite)
     return text
 
 
 def abbreviation_patterns(language):
-    """Yields patterns of dots that do not end a sentence, and replacements."""
+    """Returns patterns of dots that do not end a sentence, and replacements."""
+    patterns = []
     not_in_word = r"(\A|[^\p{L}\p{N}.])"
     words, before_numbers = abbreviations(language)
     if before_numbers:
-        yield (rf"{not_in_word}({before_numbers})\.({BLANK}*\p{{N}})", rf"\1\2{DOT}\3")
+        patterns.append(
+            (rf"{not_in_word}({before_numbers})\.({BLANK}*\p{{N}})", rf"\1\2{DOT}\3")
+        )
     if words:
-        yield rf"{not_in_word}({words})\.", rf"\1\2{DOT}"
-    # U.S., but not p.m., where a capital follows.
-    yield rf"((?:\A|[^\p{{L}}.])(?:\p{{Lu}}[.{DOT}])+\p{{Lu}})\.", rf"\1{DOT}"
+        patterns.append((rf"{not_in_word}({words})\.", rf"\1\2{DOT}"))
     # Initials, but for English's I.
     initials = "[A-HJ-Z]" if language == "en" else r"\p{Lu}"
     before = rf"(\A|{BLANK}|{OPENERS})"
-    yield rf"{before}({initials}\p{{M}}*)\.", rf"\1\2{DOT}"
+    return [
+        *patterns,
+        # U.S., but not p.m., where a capital follows.
+        (rf"((?:\A|[^\p{{L}}.])(?:\p{{Lu}}[.{DOT}])+\p{{Lu}})\.", rf"\1{DOT}"),
+        (rf"{before}({initials}\p{{M}}*)\.", rf"\1\2{DOT}"),
+    ]
 
 
 def abbreviations(language):
