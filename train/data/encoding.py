@@ -15,6 +15,7 @@ import sentencepiece
 from command_line.cpu_count import count_processors
 from command_line.progress import show_progress
 from keras_transformer.special_ids import UNKNOWN_ID
+from text_processing.text_style import SIGNS
 from train.data.corpus import SIDES, Corpus
 from train.data.corpus_statistics import hash_lines, merge_statistics
 from train.data.encoded_pairs import Ids
@@ -165,11 +166,11 @@ class PairEncoder:
         encoded: list[list[list[int]]],
         some: list[int],
     ) -> dict:
-        """Counts the tokens of kept pairs, and decodes `some` of them again."""
+        """Counts the tokens of kept pairs, and checks the text of `some` of them."""
         figures = dict.fromkeys(
             ("unknown_tokens", "byte_tokens", "round_trips", "round_trip_failures"), 0
         )
-        figures["round_trip_example"] = None
+        examples = []
         for name, processor, is_byte, lines, side in zip(
             SIDES, self._processors, self._are_bytes, texts, encoded, strict=True
         ):
@@ -181,13 +182,17 @@ class PairEncoder:
             figures[f"{name}_lengths"] = lengths.tolist()
             decoded = processor.decode([side[i] for i in some])
             figures["round_trips"] += len(some)
-            for i, back in zip(some, decoded, strict=True):
-                if " ".join(lines[i].split()) != back:
-                    figures["round_trip_failures"] += 1
-                    figures["round_trip_example"] = figures["round_trip_example"] or [
-                        lines[i],
-                        back,
-                    ]
+            checked = [" ".join(lines[i].split()) for i in some]
+            changed = [
+                [line, back]
+                for line, back in zip(checked, decoded, strict=True)
+                if line != back
+            ]
+            figures["round_trip_failures"] += len(changed)
+            examples += changed
+            for key, sign in SIGNS.items():
+                figures[f"{name}_{key}"] = sum(map(sign.is_in, checked))
+        figures["round_trip_example"] = next(iter(examples), None)
         return figures
 
 
