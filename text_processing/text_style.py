@@ -12,8 +12,8 @@ from typing import NamedTuple
 # A blank before a comma or a full stop (French has one before other marks), and
 # what Moses's tokenizer writes.
 TOKENIZED = re.compile(r"\S\s[.,、。](?:\s|$)|@-@|&(?:apos|quot|#91|#93|#124);")
-# Thai and Lao end sentences with a blank.
-WITHOUT_STOPS = re.compile("[\u0e00-\u0eff]")
+# Thai and Lao end sentences with a blank, and a linearized tree ends in a bracket.
+WITHOUT_STOPS = re.compile(r"[\u0e00-\u0eff]|\)\S+$")
 
 
 class Sign(NamedTuple):

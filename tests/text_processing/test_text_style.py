@@ -22,6 +22,7 @@ from text_processing.text_style import SIGNS
         ("सेब।", []),
         ("ის მოვიდა.", []),
         ("ผมกินข้าว", []),
+        ("(S (NP it/PRP )NP ./. )S", []),
         ("42", ["without_stop"]),
     ],
 )
