@@ -59,11 +59,9 @@ CAPITALIZED = (
 )
 # Ends in other texts, where a sentence may begin with a lower-case letter, but not
 # after an ellipsis or a quoted question.
-LOWER_CASE_ENDS = (
-    (
-        rf"((?:[!?؟]+|[^.…]\.{CLOSERS}){NOTES})({BLANK}+)({OPENED}\p{{Ll}})",
-        rf"\1{GAP}\3",
-    ),
+LOWER_CASE_END = (
+    rf"((?:[!?؟]+|[^.…]\.{CLOSERS}){NOTES})({BLANK}+)({OPENED}\p{{Ll}})",
+    rf"\1{GAP}\3",
 )
 
 # What modifies a symbol before it.
@@ -206,15 +204,15 @@ def is_gap(parts):
 
 def mark_sentence_ends(text, language):
     """Inserts marks around the gaps between sentences, strings `(B,)`."""
-    usual = abbreviation_patterns(language)
-    lower = [(f"(?i){pattern}", rewrite) for pattern, rewrite in usual]
+    usual = [*abbreviation_patterns(language)]
+    in_any_case = [(f"(?i){pattern}", rewrite) for pattern, rewrite in usual]
     has_capitals = tf.strings.regex_full_match(text, CAPITALIZED)
+    capitalized = tf.where(has_capitals, text, "")
+    lower = tf.where(has_capitals, "", text)
     return tf.where(
         has_capitals,
-        replace_all(tf.where(has_capitals, text, ""), [*usual, *ENDS]),
-        replace_all(
-            tf.where(has_capitals, "", text), [*lower, *ENDS, *LOWER_CASE_ENDS]
-        ),
+        replace_all(capitalized, [*usual, *ENDS]),
+        replace_all(lower, [*in_any_case, *ENDS, LOWER_CASE_END]),
     )
 
 
@@ -225,25 +223,19 @@ def replace_all(text, patterns):
 
 
 def abbreviation_patterns(language):
-    """Returns patterns of dots that do not end a sentence, and replacements."""
-    patterns = []
+    """Yields patterns of dots that do not end a sentence, and replacements."""
     not_in_word = r"(\A|[^\p{L}\p{N}.])"
     words, before_numbers = abbreviations(language)
     if before_numbers:
-        patterns.append(
-            (rf"{not_in_word}({before_numbers})\.({BLANK}*\p{{N}})", rf"\1\2{DOT}\3")
-        )
+        yield (rf"{not_in_word}({before_numbers})\.({BLANK}*\p{{N}})", rf"\1\2{DOT}\3")
     if words:
-        patterns.append((rf"{not_in_word}({words})\.", rf"\1\2{DOT}"))
+        yield rf"{not_in_word}({words})\.", rf"\1\2{DOT}"
+    # U.S., but not p.m., where a capital follows.
+    yield rf"((?:\A|[^\p{{L}}.])(?:\p{{Lu}}[.{DOT}])+\p{{Lu}})\.", rf"\1{DOT}"
     # Initials, but for English's I.
     initials = "[A-HJ-Z]" if language == "en" else r"\p{Lu}"
     before = rf"(\A|{BLANK}|{OPENERS})"
-    return [
-        *patterns,
-        # U.S., but not p.m., where a capital follows.
-        (rf"((?:\A|[^\p{{L}}.])(?:\p{{Lu}}[.{DOT}])+\p{{Lu}})\.", rf"\1{DOT}"),
-        (rf"{before}({initials}\p{{M}}*)\.", rf"\1\2{DOT}"),
-    ]
+    yield rf"{before}({initials}\p{{M}}*)\.", rf"\1\2{DOT}"
 
 
 def abbreviations(language):

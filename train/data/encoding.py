@@ -167,10 +167,9 @@ class PairEncoder:
         some: list[int],
     ) -> dict:
         """Counts the tokens of kept pairs, and checks the text of `some` of them."""
-        figures = dict.fromkeys(
-            ("unknown_tokens", "byte_tokens", "round_trips", "round_trip_failures"), 0
-        )
-        examples = []
+        figures = dict.fromkeys(("unknown_tokens", "byte_tokens"), 0)
+        figures["round_trips"] = len(SIDES) * len(some)
+        changed = []
         for name, processor, is_byte, lines, side in zip(
             SIDES, self._processors, self._are_bytes, texts, encoded, strict=True
         ):
@@ -181,18 +180,13 @@ class PairEncoder:
             lengths = np.bincount(ids.lengths, minlength=self.max_length + 1)
             figures[f"{name}_lengths"] = lengths.tolist()
             decoded = processor.decode([side[i] for i in some])
-            figures["round_trips"] += len(some)
             checked = [" ".join(lines[i].split()) for i in some]
-            changed = [
-                [line, back]
-                for line, back in zip(checked, decoded, strict=True)
-                if line != back
-            ]
-            figures["round_trip_failures"] += len(changed)
-            examples += changed
+            both = zip(checked, decoded, strict=True)
+            changed += [list(pair) for pair in both if pair[0] != pair[1]]
             for key, sign in SIGNS.items():
                 figures[f"{name}_{key}"] = sum(map(sign.is_in, checked))
-        figures["round_trip_example"] = next(iter(examples), None)
+        figures["round_trip_failures"] = len(changed)
+        figures["round_trip_example"] = next(iter(changed), None)
         return figures
 
 

@@ -153,12 +153,11 @@ def find_warnings(report: dict) -> list[str]:
 def describe_style(figures: dict) -> list[str]:
     """Returns a warning if the text looks as if it was changed before."""
     checked = figures["round_trips"] // len(SIDES)
-    found = []
-    for side in SIDES:
-        for name, sign in SIGNS.items():
-            count = figures[f"{side}_{name}"]
-            if count > sign.max_share * checked:
-                share = count / checked
-                found.append(f"  {share:.0%} of the {side}s {sign.description}")
+    found = [
+        f"  {figures[f'{side}_{name}'] / checked:.0%} of the {side}s {sign.description}"
+        for side in SIDES
+        for name, sign in SIGNS.items()
+        if figures[f"{side}_{name}"] > sign.max_share * checked
+    ]
     warning = "warning: sentences to translate must look as the training text does:"
     return [warning, *found] if found else []
