@@ -2,7 +2,7 @@
 
 The words of the trees are put together by sacremoses. Where a sentence ends in
 no stop, as headings and what is spoken do, a new line begins, as it would on a
-page; only ends within a line are counted.
+page; only ends within a line are counted. The same is measured in lower case.
 """
 
 import argparse
@@ -63,8 +63,11 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     with exit_on_user_error():
         sentences = read_sentences(options.trees, options.language)
-        for name, value in measure(sentences, options.language).items():
-            print(f"{name:10} {value:,.4g}")
+        found = measure(sentences, options.language)
+        lower = measure([s.lower() for s in sentences], options.language)
+    print("| | as written | in lower case |\n|---|---|---|")
+    for name, value in found.items():
+        print(f"| {name} | {value:,.4g} | {lower[name]:,.4g} |")
 
 
 if __name__ == "__main__":

@@ -146,6 +146,11 @@ class CorpusOptions:
         "them; without it, all such lines are listed",
         tags=("not compared",),
     )
+    allow_validation_in_training: bool = option(
+        False,
+        "train although all validation pairs are in training",
+        tags=("not compared",),
+    )
     placeholders: bool = option(
         False,
         "in every other pair, what both sides share of addresses, variables "

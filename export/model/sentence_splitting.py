@@ -31,8 +31,38 @@ WIDE_STOPS = r"[。！？｡]"  # Full stops that need no blank after them.
 CLOSERS = r"""(?:\p{Z}?[»›]|["'“”‘’«»‹›)\]}」』）】》〉＂])*"""
 NOTES = r"(?:\[\d+\])*"
 OPENERS = r"""["'“‘„‚”«‹»›¿¡(\[{「『（【《〈*_–—-]"""
-# A sentence does not begin with a lower-case letter.
-BEGINNING = r"[\p{Lu}\p{Lt}\p{Lo}\p{N}]"
+OPENED = rf"(?:{OPENERS}\p{{Z}}?)*"
+
+# Patterns of the gaps between sentences, and replacements.
+GAP = rf"{MARK}\2{MARK}"
+ENDS = (
+    # Lines, and the cells of a table.
+    (
+        rf"(\A{LINE_START}|{CELL_END}{BLANK}*{LINE_END}{LINE_START}"
+        rf"|{CELL_END}{BLANK}*\z|\x20*\t{BLANK}*|\x20+\|+\x20+)",
+        rf"{MARK}\1{MARK}",
+    ),
+    (
+        rf"({WIDE_STOPS}+)({BLANK}*)([^\s\p{{Z}}.!?…。！？｡'\"”’»)）\]」』】》〉{MARK}])",
+        rf"\1{GAP}\3",
+    ),
+    # A sentence does not begin with a lower-case letter.
+    (
+        rf"({STOPS}+{CLOSERS}{NOTES})({BLANK}+)({OPENED}[\p{{Lu}}\p{{Lt}}\p{{Lo}}\p{{N}}])",
+        rf"\1{GAP}\3",
+    ),
+)
+# A text in which some sentence begins with a capital.
+CAPITALIZED = (
+    rf"(?s).*(?:(?:\A|{LINE_END}){LINE_START}|{STOPS}{CLOSERS}{NOTES}{BLANK}+)"
+    rf"{OPENED}[\p{{Lu}}\p{{Lt}}].*"
+)
+# Ends in other texts, where a sentence may begin with a lower-case letter, but not
+# after an ellipsis or a quoted question.
+LOWER_CASE_END = (
+    rf"((?:[!?؟]+|[^.…]\.{CLOSERS}){NOTES})({BLANK}+)({OPENED}\p{{Ll}})",
+    rf"\1{GAP}\3",
+)
 
 # What modifies a symbol before it.
 MODIFIERS = r"[\x{FE0E}\x{FE0F}\x{20E3}\x{1F3FB}-\x{1F3FF}\x{E0020}-\x{E007F}]"
@@ -51,7 +81,8 @@ def split_text(
 
     A line end always ends a sentence. Gaps are indentation, list marks, blank
     lines, text without letters (apart from addresses), and Markdown's fenced
-    code.
+    code. A sentence begins with a lower-case letter only in a text in which none
+    begins with a capital.
 
     Args:
         text: String tensor `(B,)`, UTF-8.
@@ -173,25 +204,20 @@ def is_gap(parts):
 
 def mark_sentence_ends(text, language):
     """Inserts marks around the gaps between sentences, strings `(B,)`."""
-    gap = rf"{MARK}\2{MARK}"
-    for pattern, rewrite in (
-        *abbreviation_patterns(language),
-        # Lines, and the cells of a table.
-        (
-            rf"(\A{LINE_START}|{CELL_END}{BLANK}*{LINE_END}{LINE_START}"
-            rf"|{CELL_END}{BLANK}*\z|\x20*\t{BLANK}*|\x20+\|+\x20+)",
-            rf"{MARK}\1{MARK}",
-        ),
-        (
-            rf"({WIDE_STOPS}+)({BLANK}*)([^\s\p{{Z}}.!?…。！？｡'\"”’»)）\]」』】》〉{MARK}])",
-            rf"\1{gap}\3",
-        ),
-        (
-            rf"({STOPS}+{CLOSERS}{NOTES})({BLANK}+)((?:{OPENERS}\p{{Z}}?)*{BEGINNING})",
-            rf"\1{gap}\3",
-        ),
-        (DOT, "."),
-    ):
+    usual = [*abbreviation_patterns(language)]
+    in_any_case = [(f"(?i){pattern}", rewrite) for pattern, rewrite in usual]
+    has_capitals = tf.strings.regex_full_match(text, CAPITALIZED)
+    capitalized = tf.where(has_capitals, text, "")
+    lower = tf.where(has_capitals, "", text)
+    return tf.where(
+        has_capitals,
+        replace_all(capitalized, [*usual, *ENDS]),
+        replace_all(lower, [*in_any_case, *ENDS, LOWER_CASE_END]),
+    )
+
+
+def replace_all(text, patterns):
+    for pattern, rewrite in (*patterns, (DOT, ".")):
         text = tf.strings.regex_replace(text, pattern, rewrite)
     return text
 

@@ -266,6 +266,20 @@ def test_mistakes_end_in_one_line_and_claim_no_folder(
     assert not (tmp_path / "arguments.json").exists()
 
 
+def test_validation_pairs_that_are_in_training_must_be_asked_for(
+    corpus, tmp_path, capsys
+):
+    same = ["--validation-source", corpus[1], "--validation-target", corpus[3]]
+    options = ["--run-dir", tmp_path, *corpus[:4], *same, *TINY_OPTIONS]
+
+    line = refusal(capsys, options)
+
+    assert "--allow-validation-in-training. Received: 60, all in training" in line
+    assert not (tmp_path / "arguments.json").exists()
+    train_command.main([*map(str, options), "--allow-validation-in-training"])
+    assert "60 of the 60 validation pairs are in training" in capsys.readouterr().out
+
+
 def test_a_tokenizer_that_is_missing_is_refused_before_any_work(
     corpus, tmp_path, capsys, monkeypatch
 ):

@@ -30,7 +30,7 @@ from train.data.encoding import LINKS, PairEncoder, write_blocks
 
 # Version of the files below and of the text that corpora make from their files.
 # After a change everything is read and encoded again.
-FORMAT = 4
+FORMAT = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,8 +43,9 @@ class Encoded:
             targets.
         figures: Dict as JSON: counts of `"pairs"` read and of reasons to drop
             them; of the kept pairs, counts of `"duplicates"` in their part, of
-            tokens, and of lines that come back changed after encoding and
-            decoding; and lists of the numbers of sides by their length.
+            tokens, of lines that come back changed after encoding and decoding,
+            and of those with `SIGNS`; and lists of the numbers of sides
+            by their length.
     """
 
     pairs: EncodedPairs

@@ -15,6 +15,7 @@ import sentencepiece
 from command_line.cpu_count import count_processors
 from command_line.progress import show_progress
 from keras_transformer.special_ids import UNKNOWN_ID
+from text_processing.text_style import SIGNS
 from train.data.corpus import SIDES, Corpus
 from train.data.corpus_statistics import hash_lines, merge_statistics
 from train.data.encoded_pairs import Ids
@@ -165,11 +166,10 @@ class PairEncoder:
         encoded: list[list[list[int]]],
         some: list[int],
     ) -> dict:
-        """Counts the tokens of kept pairs, and decodes `some` of them again."""
-        figures = dict.fromkeys(
-            ("unknown_tokens", "byte_tokens", "round_trips", "round_trip_failures"), 0
-        )
-        figures["round_trip_example"] = None
+        """Counts the tokens of kept pairs, and checks the text of `some` of them."""
+        figures = dict.fromkeys(("unknown_tokens", "byte_tokens"), 0)
+        figures["round_trips"] = len(SIDES) * len(some)
+        changed = []
         for name, processor, is_byte, lines, side in zip(
             SIDES, self._processors, self._are_bytes, texts, encoded, strict=True
         ):
@@ -180,14 +180,13 @@ class PairEncoder:
             lengths = np.bincount(ids.lengths, minlength=self.max_length + 1)
             figures[f"{name}_lengths"] = lengths.tolist()
             decoded = processor.decode([side[i] for i in some])
-            figures["round_trips"] += len(some)
-            for i, back in zip(some, decoded, strict=True):
-                if " ".join(lines[i].split()) != back:
-                    figures["round_trip_failures"] += 1
-                    figures["round_trip_example"] = figures["round_trip_example"] or [
-                        lines[i],
-                        back,
-                    ]
+            checked = [" ".join(lines[i].split()) for i in some]
+            both = zip(checked, decoded, strict=True)
+            changed += [list(pair) for pair in both if pair[0] != pair[1]]
+            for key, sign in SIGNS.items():
+                figures[f"{name}_{key}"] = sum(map(sign.is_in, checked))
+        figures["round_trip_failures"] = len(changed)
+        figures["round_trip_example"] = next(iter(changed), None)
         return figures
 
 

@@ -1,17 +1,25 @@
 """Report before training on the corpus, its batches and the size of the model."""
 
+import os
 import pathlib
+import unicodedata
 
 import numpy as np
 
+from command_line.errors import UserError
 from command_line.text_files import write_json
 from keras_transformer import Recipe
+from text_processing.text_style import SIGNS
 from train.data.batch_plan import BatchPlan
+from train.data.corpus import SIDES
 from train.data.corpus_statistics import count_overlap
 from train.data.encoded_corpus import Encoded
 
 FEW_PAIRS = 1_000
 MANY_TOO_LONG = 0.1  # Share of the pairs.
+MANY_IN_TRAINING = 0.01  # Share of the validation pairs.
+# Characters of a changed line that are shown, and those before the change.
+SHOWN, SHOWN_BEFORE = 60, 20
 
 
 def describe_training(
@@ -41,9 +49,19 @@ def describe_training(
     }
 
 
+def refuse_known_validation(report: dict) -> None:
+    """Raises `UserError` if all validation pairs are in training."""
+    kept = report["validation"]["kept"]
+    if report["validation"]["in_training"]["pairs"] == kept:
+        raise UserError(
+            "validation pairs must be others than the training pairs, or come with "
+            f"--allow-validation-in-training. Received: {kept:,}, all in training"
+        )
+
+
 def write_report(report: dict, run_dir: pathlib.Path) -> None:
     """Prints a report and writes `report.json`."""
-    print("\n".join([*describe_report(report), *find_warnings(report)]))
+    print("\n".join([*find_warnings(report), *describe_report(report)]))
     write_json(run_dir / "report.json", report)
 
 
@@ -82,14 +100,31 @@ def describe_text(name: str, figures: dict) -> list[str]:
         "lines that were decoded again came back changed",
     ]
     if figures["round_trip_example"]:
-        line, back = figures["round_trip_example"]
-        lines[3] += f", such as {line[:60]!r} as {back[:60]!r}"
+        line, back = show_change(*figures["round_trip_example"])
+        lines[3] += f", such as {line} as {back}"
     return lines
+
+
+def show_change(line: str, back: str) -> list[str]:
+    """Returns what two lines have around their first difference, quoted."""
+    first = len(os.path.commonprefix([line, back]))
+    start = max(0, first - SHOWN_BEFORE)
+    shown = [text[start : start + SHOWN] for text in (line, back)]
+    # Text that looks the same is shown by its code points.
+    same = len({unicodedata.normalize("NFC", text) for text in shown}) == 1
+    return [f"{'…' if start else ''}{(ascii if same else repr)(t)}" for t in shown]
 
 
 def find_warnings(report: dict) -> list[str]:
     """Returns warnings of what the options probably did not mean."""
-    found = []
+    found = describe_style(report["training"])
+    validation = report["validation"]
+    repeated = validation["in_training"]["pairs"]
+    if repeated > MANY_IN_TRAINING * validation["kept"]:
+        found.append(
+            f"warning: {repeated:,} of the {validation['kept']:,} validation pairs are "
+            "in training: their scores are those of text that the model has seen"
+        )
     for name in ("training", "validation"):
         figures = report[name]
         share = figures["too_long"] / figures["pairs"]
@@ -113,3 +148,16 @@ def find_warnings(report: dict) -> list[str]:
             "or fewer --warmup-steps"
         )
     return found
+
+
+def describe_style(figures: dict) -> list[str]:
+    """Returns a warning if the text looks as if it was changed before."""
+    checked = figures["round_trips"] // len(SIDES)
+    found = [
+        f"  {figures[f'{side}_{name}'] / checked:.0%} of the {side}s {sign.description}"
+        for side in SIDES
+        for name, sign in SIGNS.items()
+        if figures[f"{side}_{name}"] > sign.max_share * checked
+    ]
+    warning = "warning: sentences to translate must look as the training text does:"
+    return [warning, *found] if found else []

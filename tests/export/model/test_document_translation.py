@@ -17,7 +17,9 @@ SENTENCES = [
     "“Go!” she said.",
     "Übung macht den Meister…",
 ]
-ALONE = [*SENTENCES, "no capital, no stop", "A title"]
+IN_LOWER_CASE = [sentence.lower() for sentence in SENTENCES[:-1]]
+WITHOUT_STOP = ["no capital, no stop", "a title"]
+ALONE = [*SENTENCES, *WITHOUT_STOP]
 # Text at the ends of lines, between lines, and between sentences.
 MARKS = ["", "- ", "  * ", "12. ", "> > ", "# ", "    ", "\u3000", "| "]
 ENDS = ["", "  ", " |", "\t42\t"]
@@ -31,7 +33,7 @@ SYMBOLS = find_unknown_symbols(
 )
 
 
-def write(seed, translate=str):
+def write(seed, translate=str, sentences=SENTENCES):
     """Returns a text by its author, each sentence translated or not."""
     chance = random.Random(seed)
     text = ""
@@ -39,9 +41,10 @@ def write(seed, translate=str):
         text += chance.choice(MARKS)
         more = chance.randrange(3)
         for _ in range(more):
-            text += translate(chance.choice(SENTENCES)) + chance.choice(BLANKS)
-        # A sentence without a capital begins only at the line's start.
-        text += translate(chance.choice(SENTENCES if more else ALONE))
+            text += translate(chance.choice(sentences)) + chance.choice(BLANKS)
+        # A sentence without a stop begins only at the line's start.
+        others = [] if more else WITHOUT_STOP
+        text += translate(chance.choice([*sentences, *others]))
         text += chance.choice(ENDS) + chance.choice(LINES)
     return text
 
@@ -74,12 +77,13 @@ def answers(servable):
     return dict(zip(ALONE, (text.decode() for text in found), strict=True))
 
 
-def test_a_text_is_its_sentences_and_what_stood_between():
-    texts = [write(seed) for seed in range(10_000)]
+@pytest.mark.parametrize("sentences", [SENTENCES, IN_LOWER_CASE])
+def test_a_text_is_its_sentences_and_what_stood_between(sentences):
+    texts = [write(seed, str, sentences) for seed in range(10_000)]
 
     found = translate(texts)
 
-    expected = [write(seed, "<{}>".format) for seed in range(10_000)]
+    expected = [write(seed, "<{}>".format, sentences) for seed in range(10_000)]
     assert [text.decode() for text in found["translation"]] == expected
     assert not found["truncated"].any()
 

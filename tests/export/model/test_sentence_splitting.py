@@ -31,12 +31,56 @@ def split(text, language="en"):
         ("xx", ["Dr.", "Smith left."]),  # Without a language's abbreviations.
         ("hi", ["वह आया।", "वह गई।"]),
         ("", ["See https://a.org/b.c?d=E.", "Ask a@b.org."]),
+        ("en", ["Yahoo! is max. five km, e.g. 3.5 km, away.", "What?! no."]),
+        ("en", ["i am here.", "where is the station?", "my father is a doctor."]),
+        ("en", ["dr. cole met j. k. rowling, i.e. me.", "what?!", "no!", "yes."]),
+        ("en", ["“go!” she said.", "(it is 3.5 km.)", "“ok.”", "no... or yes."]),
+        ("en", ["node.js is at example.com.", "see no. 5 at 5 p.m. today."]),
+        ("de", ["er kam am 3. mai z.b. nach bonn.", "sie blieb."]),
+        ("", ["он пришёл.", "она ушла!", "«где?»"]),
+        ("", ["ის მოვიდა.", "სად არის?", "აქ."]),  # Georgian.
     ],
 )
 def test_sentences_end_where_a_reader_ends_them(language, sentences):
     text = " ".join(sentences)
 
     assert split(text, language)[1] == sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("one. two\nThree. four", ["one. two", "Three. four"]),
+        ("- one. two\n1. Three", ["one. two", "Three"]),
+        ("max. five! (And more.)", ["max. five!", "(And more.)"]),
+        ("“One. two”", ["“One. two”"]),
+        ("x\n```\nA. b\n```\none. two", ["x", "one.", "two"]),
+    ],
+)
+def test_one_sentence_with_a_capital_shows_that_all_have_one(text, sentences):
+    assert split(text)[1] == sentences
+
+
+@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.given(
+    sentences=strategies.lists(
+        strategies.sampled_from(
+            [
+                "I have two black cats.",
+                "The nurse, Dr. Cole, has cows!",
+                "Is it 3.5 km to St. Ives?",
+                "“Go!” she said.",
+                "(He came at 5 p.m. with J. K. Rowling.)",
+            ]
+        ),
+        min_size=1,
+    )
+)
+def test_sentences_in_lower_case_are_split_as_others(sentences):
+    text = " ".join(sentences)
+
+    assert split(text)[1] == sentences
+    assert split(text.lower())[1] == [sentence.lower() for sentence in sentences]
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,8 @@ def test_drops_and_counts_pairs(model_proto, tmp_path):
     assert figures["round_trips"] == 8
     assert figures["round_trip_failures"] == 2
     assert figures["round_trip_example"] == ["cat …", "cat ..."]
+    signs = "source_lower_case", "target_lower_case", "target_tokenized"
+    assert [figures[name] for name in signs] == [1, 1, 0]
     # "ñ" was not in the text of the vocabulary: two bytes in UTF-8.
     assert figures["byte_tokens"] == 2
     assert figures["unknown_tokens"] == 0

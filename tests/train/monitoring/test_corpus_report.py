@@ -3,14 +3,18 @@ import re
 
 import pytest
 
+from command_line.errors import UserError
 from keras_transformer import PRESETS
+from text_processing.text_style import SIGNS
 from train.data.batch_plan import BatchPlan
-from train.data.corpus import Pairs
+from train.data.corpus import SIDES, Pairs
 from train.data.encoded_corpus import encode_corpus
 from train.data.vocabulary import learn_vocabulary
 from train.monitoring.corpus_report import (
     describe_training,
     find_warnings,
+    refuse_known_validation,
+    show_change,
     write_report,
 )
 
@@ -25,26 +29,37 @@ VALIDATION = Pairs(
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
+def make_report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
     proto = learn_vocabulary(TRAINING, 310)
-    corpora = [
-        encode_corpus(corpus, proto, 60, folder) for corpus in (TRAINING, VALIDATION)
-    ]
-    plan = BatchPlan(corpora[0].pairs, 64, seed=0)
-    return describe_training(*corpora, plan, 851_456, PRESETS["tiny"].recipe)
+
+    def make(*corpora):
+        corpora = [encode_corpus(corpus, proto, 60, folder) for corpus in corpora]
+        plan = BatchPlan(corpora[0].pairs, 64, seed=0)
+        return describe_training(*corpora, plan, 851_456, PRESETS["tiny"].recipe)
+
+    return make
+
+
+@pytest.fixture
+def report(make_report):
+    return make_report(TRAINING, VALIDATION)
 
 
 def test_prints_what_the_text_is_like_and_writes_json(report, tmp_path, capsys):
     write_report(report, tmp_path)
 
     text = capsys.readouterr().out
+    assert text.startswith("warning: 1 of the 3 validation pairs are in training: ")
     assert "20 pairs read, 16 kept, 4 empty and 0 too long" in text
     assert "in training too: 2 sources, 1 pairs" in text
     assert "1 of 6 lines that were decoded again came back changed" in text
     assert "warning: 16 training pairs are few" in text
     written = (tmp_path / "report.json").read_text(encoding="utf-8")
     assert json.loads(written) == json.loads(json.dumps(report))
+
+
+SIGNS_OF_SIDES = [f"{side}_{name}" for side in SIDES for name in SIGNS]
 
 
 @pytest.mark.parametrize(
@@ -57,9 +72,10 @@ def test_prints_what_the_text_is_like_and_writes_json(report, tmp_path, capsys):
 )
 def test_warns_of_probable_mistakes(too_long, steps, expected):
     figures = {"pairs": 100, "too_long": 0, "kept": 1_000, "source_lengths": [0] * 257}
+    training = {**figures, "too_long": too_long, "round_trips": 0}
     report = {
-        "training": {**figures, "too_long": too_long},
-        "validation": figures,
+        "training": training | dict.fromkeys(SIGNS_OF_SIDES, 0),
+        "validation": {**figures, "in_training": {"pairs": 10}},
         "model": {"steps": steps, "warmup_steps": 100},
     }
 
@@ -67,3 +83,47 @@ def test_warns_of_probable_mistakes(too_long, steps, expected):
 
     for line, pattern in zip(found, expected, strict=True):
         assert re.match(pattern, line)
+
+
+def test_warns_first_of_text_that_was_changed(make_report, tmp_path, capsys):
+    changed = Pairs(
+        ["a red house .", "two cats ."], ["Una casa &quot; roja", "Dos gatos."]
+    )
+
+    report = make_report(changed, VALIDATION)
+    capsys.readouterr()
+
+    write_report(report, tmp_path)
+
+    assert capsys.readouterr().out.splitlines()[:4] == [
+        "warning: sentences to translate must look as the training text does:",
+        "  100% of the sources look tokenized (“ .”, “&apos;” or “@-@”)",
+        "  100% of the sources begin with a lower-case letter",
+        "  50% of the targets look tokenized (“ .”, “&apos;” or “@-@”)",
+    ]
+
+
+def test_refuses_validation_pairs_that_are_all_in_training(make_report):
+    known = Pairs(["Two cats.", "Ex."], ["Gatos.", "Ex."])
+    others = Pairs([*known.sources, "A house."], [*known.targets, "Una casa."])
+
+    refuse_known_validation(make_report(TRAINING, others))
+    with pytest.raises(UserError, match="--allow-.* Received: 2, all in training"):
+        refuse_known_validation(make_report(TRAINING, known))
+
+
+@pytest.mark.parametrize(
+    ("line", "back", "shown"),
+    [
+        ("cat …", "cat ...", ["'cat …'", "'cat ...'"]),
+        (
+            "a" * 99 + "½" + "b" * 99,
+            "a" * 99 + "1/2" + "b" * 99,
+            [f"…'{'a' * 20}½{'b' * 39}'", f"…'{'a' * 20}1/2{'b' * 37}'"],
+        ),
+        ("cafe\u0301", "caf\u00e9", ["'cafe\\u0301'", "'caf\\xe9'"]),
+        ("cats", "cat", ["'cats'", "'cat'"]),
+    ],
+)
+def test_shows_where_a_line_was_changed(line, back, shown):
+    assert show_change(line, back) == shown
