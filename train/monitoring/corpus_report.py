@@ -42,9 +42,12 @@ def describe_training(
 
 
 def write_report(report: dict, run_dir: pathlib.Path) -> None:
-    """Prints a report and writes `report.json`."""
-    print("\n".join([*describe_report(report), *find_warnings(report)]))
-    write_json(run_dir / "report.json", report)
+    """Writes `report.json`, and prints the report unless that held it before."""
+    path = run_dir / "report.json"
+    before = path.read_bytes() if path.exists() else None
+    write_json(path, report)
+    if path.read_bytes() != before:
+        print("\n".join([*describe_report(report), *find_warnings(report)]))
 
 
 def describe_report(report: dict) -> list[str]:
