@@ -10,13 +10,13 @@ import tensorflow as tf
 
 from train.loop.training_model import READ_EVERY, to_float, updates_of
 
-# What the progress line shows of the logs, and how.
+# What the progress line shows of the logs, and how. 80 columns hold all but speed.
 SHOWN = {
+    "minutes_left": "{:,.0f} min left",
     "loss": "loss {:.3f}",
     "perplexity": "perplexity {:.4g}",
     "accuracy": "accuracy {:.1%}",
     "tokens_per_second": "{:,.0f} tokens/s",
-    "minutes_left": "{:,.0f} min left",
     "val_loss": "validation loss {:.3f}",
     "val_perplexity": "perplexity {:.4g}",
     "val_accuracy": "accuracy {:.1%}",
