@@ -103,23 +103,13 @@ class TensorBoardCurves(keras.callbacks.Callback):
 
     def __init__(self, log_dir: pathlib.Path):
         super().__init__()
-        self._log_dir = log_dir
-
-    def on_train_begin(self, logs=None):
         self._writers = {
-            name: tf.summary.create_file_writer(str(self._log_dir / name))
+            name: tf.summary.create_file_writer(str(log_dir / name), flush_millis=0)
             for name in ("train", "validation")
         }
 
     def on_epoch_end(self, epoch, logs=None):
-        step = updates_of(self.model)
         for name, value in logs.items():
             kind = "validation" if name.startswith(OF_VALIDATION) else "train"
-            with self._writers[kind].as_default(step):
+            with self._writers[kind].as_default(updates_of(self.model)):
                 tf.summary.scalar(name.removeprefix("val_"), value)
-        for writer in self._writers.values():
-            writer.flush()
-
-    def on_train_end(self, logs=None):
-        for writer in self._writers.values():
-            writer.close()
