@@ -6,7 +6,8 @@ function or method of `keras_transformer`, without its docstring,
 `{{ options train.options.Options }}` tables of a command's options, and
 `{{ measured NAME }}` what `python -m benchmarks.all` measured. The headings of
 a file go one level down where the page has a heading before it.
-Formulas between `$$` become MathML, which browsers draw without a script.
+Formulas between `$$`, in the notebook also between `$`, become MathML, which
+browsers draw without a script.
 """
 
 import argparse
@@ -93,16 +94,31 @@ def add_tables(cls: type, title: str, tables: list[str]) -> None:
         add_tables(part, name, tables)
 
 
-def draw_formulas(markdown: str) -> str:
-    """Replaces the formulas between `$$` by MathML."""
+def draw_formulas(text: str) -> str:
+    """Replaces the lines `$$formula$$` of Markdown, or of its HTML, by MathML."""
+
+    def draw(match):
+        formula = to_mathml(match[1], display="block")
+        return f'<p class="formula">{formula}</p>'
+
+    return re.sub(r"^(?:<p>)?\$\$(.+)\$\$(?:</p>)?$", draw, text, flags=re.M)
+
+
+def draw_formulas_in_cells(content: str) -> str:
+    """Replaces the formulas in the Markdown cells of a notebook, `$formula$` too."""
+    parts = re.split('(?=<div class="jp-Cell |<script)', content)
+    for i, part in enumerate(parts):
+        if part.startswith('<div class="jp-Cell jp-MarkdownCell'):
+            parts[i] = re.sub(
+                r"\$([^$\n]+)\$", lambda match: to_mathml(match[1]), draw_formulas(part)
+            )
+    return "".join(parts)
+
+
+def to_mathml(formula: str, **options) -> str:
     from latex2mathml.converter import convert
 
-    return re.sub(
-        r"^\$\$(.+)\$\$$",
-        lambda match: (f'<p class="formula">{convert(match[1], display="block")}</p>'),
-        markdown,
-        flags=re.M,
-    )
+    return convert(html.unescape(formula), **options)
 
 
 def lower(markdown: str) -> str:
@@ -143,7 +159,10 @@ def on_page_markdown(markdown, **_):
 
 
 def on_page_content(content, page, **_):
-    """Refuses a page that lacks a name it asks for; `--strict` says nothing of it."""
+    """Draws a notebook's formulas; refuses a page that lacks a name it asks for.
+
+    `--strict` does not report such a name.
+    """
     asked = []
     for block in re.findall(r"^::: (.+(?:\n .*)*)", page.markdown, flags=re.M):
         name, *options = block.split("\n")
@@ -154,3 +173,5 @@ def on_page_content(content, page, **_):
     missing = [name for name in asked if f'id="{name}"' not in content]
     if missing:
         raise ValueError(f"{page.file.src_uri} lacks {', '.join(missing)}")
+    is_notebook = page.file.src_uri.endswith(".ipynb")
+    return draw_formulas_in_cells(content) if is_notebook else content

@@ -37,7 +37,6 @@ def test_code_of_the_paper_runs():
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
 def test_the_notebook_runs(monkeypatch, capsys):
     monkeypatch.chdir(DOCS)  # As Jupyter does.
-    monkeypatch.setattr(sys, "path", list(sys.path))
     notebook = json.loads((DOCS / "annotated.ipynb").read_text("utf-8"))
     cells = [
         "".join(cell["source"])
@@ -71,6 +70,29 @@ def test_a_page_without_a_name_that_it_asks_for_is_refused(hooks):
 
     with pytest.raises(ValueError, match=r"api.md lacks a.B.d"):
         hooks.on_page_content('<h2 id="a.B"><h3 id="a.B.c">', page)
+
+
+def test_formulas_of_the_notebook_are_drawn(hooks, monkeypatch):
+    def convert(formula, display="inline"):
+        return f"[{display} {formula}]"
+
+    # It is in the extra `docs` alone.
+    converter = types.SimpleNamespace(convert=convert)
+    monkeypatch.setitem(sys.modules, "latex2mathml", types.ModuleType("latex2mathml"))
+    monkeypatch.setitem(sys.modules, "latex2mathml.converter", converter)
+    page = types.SimpleNamespace(
+        markdown="", file=types.SimpleNamespace(src_uri="annotated.ipynb")
+    )
+    cell = '<div class="jp-Cell jp-{}Cell">\n{}\n</div>\n'
+    code = cell.format("Code", "cd $D; ls $D")
+    script = "<script>a = ['$','$']</script>"
+    text = "<p>$$a &lt; b$$</p>\n<p>With $\\sqrt{d}$ and $c$.</p>\nPATH=$PWD"
+
+    drawn = hooks.on_page_content(code + cell.format("Markdown", text) + script, page)
+
+    text = '<p class="formula">[block a < b]</p>\n'
+    text += "<p>With [inline \\sqrt{d}] and [inline c].</p>\nPATH=$PWD"
+    assert drawn == code + cell.format("Markdown", text) + script
 
 
 def test_boxes_of_figure_1_lead_to_sections():

@@ -2,6 +2,7 @@
 
 import argparse
 import copy
+import html
 import importlib.util
 import pathlib
 import re
@@ -86,6 +87,25 @@ def test_blocks_about_layers_run(page, monkeypatch):
     assert names["classifier"](ids).shape == (2, 2)
     names["model"].run_eagerly = True  # Tracing takes longer than one step.
     names["model"].train_on_batch({"source_ids": ids, "target_ids": ids}, ids)
+
+
+def test_badges_are_true():
+    badges = (DOCS / "badges.svg").read_text("utf-8")
+    setup = (ROOT / "setup.cfg").read_text("utf-8")
+    texts = [
+        html.unescape(text) for text in re.findall("<text.*?>(.*?)</text>", badges)
+    ]
+    found = dict(zip(texts[::2], texts[1::2], strict=True))
+
+    oldest, newest = re.search(
+        r"\n    tensorflow>=([\d.]+),<([\d.]+)\n", setup
+    ).groups()
+    assert found == {
+        "License": re.search("\nlicense = (.*)", setup)[1],
+        "Python": " | ".join(re.findall(r"Python :: (3\.\d+)", setup)),
+        "Keras": "≥ " + re.search(r"\n    keras>=(.*)", setup)[1],
+        "TensorFlow": f"≥ {oldest}, < {newest}",
+    }
 
 
 class Parsed(Exception):  # noqa: N818  It is no error.

@@ -2,7 +2,6 @@
 
 import contextlib
 import pathlib
-import sys
 from collections.abc import Iterator, Sequence
 
 import keras
@@ -17,7 +16,7 @@ from train.loop.distributed_optimizer import DistributedAdam, distributed
 from train.loop.memory_check import check_memory
 from train.loop.training_model import TrainingModel
 from train.loop.update_options import ALIGNMENT_WEIGHT, PRECISIONS, UpdateOptions
-from train.monitoring.progress import Progress
+from train.monitoring.progress import Progress, ProgressLine, TensorBoardCurves
 from train.run.early_stopping import EarlyStopping, ValidationOptions
 from train.run.training_state import TrainingState
 
@@ -174,12 +173,12 @@ def fit(
             validation_steps=validation_steps,
             validation_freq=update_options.validate_every,
             shuffle=False,
-            # Without a terminal, one line for each epoch.
-            verbose="auto" if sys.stdout.isatty() else 2,
+            verbose=0,
             callbacks=[
                 Progress(steps),
                 *callbacks,
-                keras.callbacks.TensorBoard(run_dir / "logs", write_graph=False),
+                TensorBoardCurves(run_dir / "logs"),
+                ProgressLine(steps),
                 # It writes the logs of the callbacks before it to `history.csv`.
                 state,
                 best,

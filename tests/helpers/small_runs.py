@@ -98,7 +98,7 @@ def make_training_pairs():
 def weights_after_twenty_updates(
     pairs, adam, strategy=None, limit=None, settings=SETTINGS, **changes
 ):
-    """Trains; returns the weights and what the progress bar would show."""
+    """Trains; returns the weights and the history of `fit`."""
     strategy = strategy or tf.distribute.get_strategy()
     task = small_task(settings, strategy, **changes)
     plan = BatchPlan(pairs, 120, seed=0)

@@ -350,7 +350,9 @@ def test_quality_is_watched_and_ends_a_run_in_vain(
     assert "tok:13a" in found["signature"]
     assert {*model["samples"][4]} == {"source", "reference", "translation"}
 
+    assert "pairs read" in output
     train_command.main(command)  # There is nothing more to do.
+    assert "pairs read" not in capsys.readouterr().out
     assert (tmp_path / "history.csv").read_bytes() == history
 
 

@@ -1,4 +1,4 @@
-"""Tests of `train.fit`, its progress lines and the final average."""
+"""Tests of `train.fit` and the final average."""
 
 import dataclasses
 import itertools

@@ -259,3 +259,17 @@ def test_a_narrow_window_scrolls_only_down(page):
     page.resize(1200, 900)
 
     assert widths[0] <= widths[1]
+
+
+def test_a_wide_window_has_the_attention_on_the_right(page):
+    page.resize(1280, 900)
+    alignment, attention, width = page.evaluate(
+        "[...['alignment', 'overview'].map((id) =>"
+        " document.getElementById(id).closest('section').getBoundingClientRect()"
+        ".toJSON()), document.documentElement.scrollWidth]"
+    )
+    page.resize(1200, 900)
+
+    assert alignment["right"] < attention["left"] < 640 < attention["right"]
+    assert attention["top"] < alignment["top"]
+    assert width <= 1280

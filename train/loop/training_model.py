@@ -191,6 +191,13 @@ def transformer_of(model: keras.Model) -> Transformer:
     return getattr(model, "transformer", model)
 
 
+def updates_of(model: keras.Model) -> int:
+    """Returns the updates made so far, skipped ones included."""
+    # An optimizer of Keras counts them all.
+    counter = getattr(model.optimizer, "updates", model.optimizer.iterations)
+    return int(counter.numpy())
+
+
 def seed_states(transformer: Transformer) -> list:
     """Returns the variables of dropout's random numbers."""
     return [v for v in transformer.variables if "seed_generator" in v.path]

@@ -60,9 +60,12 @@ def refuse_known_validation(report: dict) -> None:
 
 
 def write_report(report: dict, run_dir: pathlib.Path) -> None:
-    """Prints a report and writes `report.json`."""
-    print("\n".join([*find_warnings(report), *describe_report(report)]))
-    write_json(run_dir / "report.json", report)
+    """Writes `report.json`, and prints the report unless that held it before."""
+    path = run_dir / "report.json"
+    before = path.read_bytes() if path.exists() else None
+    write_json(path, report)
+    if path.read_bytes() != before:
+        print("\n".join([*find_warnings(report), *describe_report(report)]))
 
 
 def describe_report(report: dict) -> list[str]:

@@ -16,7 +16,7 @@ from keras_transformer.search.tensorflow.graph_transformer import search_in_grap
 from keras_transformer.special_ids import EOS_ID
 from train.data.corpus import Pairs
 from train.data.encoded_pairs import Ids
-from train.loop.training_model import transformer_of
+from train.loop.training_model import transformer_of, updates_of
 from train.run.early_stopping import BEAM_SIZE, ValidationOptions
 
 BATCH_ROWS = 64
@@ -85,7 +85,7 @@ class ValidationBleu(keras.callbacks.Callback):
         logs.update(self.score(translations))
         table = sample_table(self.samples(translations))
         with self._writer.as_default():
-            tf.summary.text("translations", table, step=epoch)
+            tf.summary.text("translations", table, step=updates_of(self.model))
         self._writer.flush()
 
     def on_train_end(self, logs=None):

@@ -14,7 +14,12 @@ import tensorflow as tf
 from command_line.errors import UserError, first_line
 from command_line.text_files import write_atomically
 from train.loop import multi_worker
-from train.loop.training_model import READ_EVERY, seed_states, transformer_of
+from train.loop.training_model import (
+    READ_EVERY,
+    seed_states,
+    transformer_of,
+    updates_of,
+)
 from train.run.run_folder import delete_checkpoint, read_history, saved_steps, step_of
 
 MAX_SKIPPED = 10
@@ -56,9 +61,7 @@ class TrainingState(keras.callbacks.Callback):
     @property
     def updates(self) -> int:
         """Updates made so far, skipped ones included."""
-        optimizer = self._training_model.optimizer
-        # An optimizer of Keras counts them all.
-        return int(getattr(optimizer, "updates", optimizer.iterations).numpy())
+        return updates_of(self._training_model)
 
     @property
     def checkpoints(self) -> list[str]:

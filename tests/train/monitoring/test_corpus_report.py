@@ -46,7 +46,7 @@ def report(make_report):
     return make_report(TRAINING, VALIDATION)
 
 
-def test_prints_what_the_text_is_like_and_writes_json(report, tmp_path, capsys):
+def test_prints_a_new_report_and_writes_json(report, tmp_path, capsys):
     write_report(report, tmp_path)
 
     text = capsys.readouterr().out
@@ -57,6 +57,11 @@ def test_prints_what_the_text_is_like_and_writes_json(report, tmp_path, capsys):
     assert "warning: 16 training pairs are few" in text
     written = (tmp_path / "report.json").read_text(encoding="utf-8")
     assert json.loads(written) == json.loads(json.dumps(report))
+    write_report(report, tmp_path)
+    assert capsys.readouterr().out == ""
+    more = {**report, "model": {**report["model"], "steps": 9_000}}
+    write_report(more, tmp_path)
+    assert " 9,000 updates" in capsys.readouterr().out
 
 
 SIGNS_OF_SIDES = [f"{side}_{name}" for side in SIDES for name in SIGNS]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import sacrebleu
 import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from export.model.search import SearchSettings
 from export.model.translator import Translator
@@ -40,7 +41,10 @@ def make_bleu(run_dir, model, tmp_path_factory):
             tmp_path_factory.mktemp("logs"),
             **kwargs,
         )
-        task = types.SimpleNamespace(transformer=transformer or model)
+        updates = types.SimpleNamespace(updates=tf.constant(0), iterations=None)
+        task = types.SimpleNamespace(
+            transformer=transformer or model, optimizer=updates
+        )
         bleu.set_model(task)
         bleu.on_train_begin()
         return bleu
@@ -137,6 +141,7 @@ def test_only_every_nth_round_has_a_bleu(make_bleu, monkeypatch):
     rounds = [{}, {}, {}, {}]
 
     for epoch, logs in enumerate(rounds):
+        bleu.model.optimizer.updates = tf.constant(100 * (epoch + 1))
         bleu.on_epoch_end(epoch, logs)
     bleu.on_train_end()
 
@@ -146,3 +151,5 @@ def test_only_every_nth_round_has_a_bleu(make_bleu, monkeypatch):
     (path,) = bleu._log_dir.iterdir()
     row = f"{SOURCES[0]} | {SENTENCES[0]} | {SENTENCES[0]}\n"
     assert path.read_bytes().count(row.encode()) == 2
+    events = EventAccumulator(str(path)).Reload().Tensors("translations")
+    assert [event.step for event in events] == [200, 400]
