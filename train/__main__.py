@@ -62,7 +62,7 @@ def run(given: Options) -> None:
     options, preset = resolve(given, start, earlier)
     pairs = None
     if multi_worker.is_chief():
-        pairs = load_corpus(options.corpus, options.cache)
+        pairs = load_corpus(options)
     if options.run.recipe == CORPUS_SIZE_RECIPE:
         size = len(pairs[0])
         options, preset = resolve(given, start, earlier, size)

@@ -10,30 +10,32 @@ of the preset.
 import argparse
 import dataclasses
 import pathlib
+import sys
 
-from command_line.errors import UserError
+from command_line.config_file import as_command_line, format_config, read_yaml
 from command_line.options import (
     add_options,
+    declared_options,
     option,
     option_names_tagged,
     parse_or_show_examples,
     part,
     positive,
     read_options,
+    replace_values,
     values_of,
 )
 from keras_transformer import PRESETS
+from train.data.held_out import MAX_VALIDATION_SIZE, VALIDATION_SHARE
 from train.data.vocabulary import VocabularyOptions
 from train.loop.update_options import UpdateOptions
 from train.run.early_stopping import ValidationOptions
-from train.run.run_description import RunDescription
 
 EXAMPLES = """
 python -m train --dataset demo --preset tiny --run-dir runs/demo
     learns from the embedded English-Spanish sentences.
 python -m train --preset tiny --run-dir runs/mine \\
-    --train-source train.en --train-target train.de \\
-    --validation-source valid.en --validation-target valid.de
+    --train-source all.en --train-target all.de
     learns from text files, one sentence a line. The same command resumes.
 python -m export --run-dir runs/mine --export-dir exports/mine
     makes a SavedModel of the run.
@@ -88,6 +90,15 @@ class CorpusOptions:
     train_target: pathlib.Path | None = option(None, **TEXT_FILE)
     validation_source: pathlib.Path | None = option(None, **TEXT_FILE)
     validation_target: pathlib.Path | None = option(None, **TEXT_FILE)
+    validation_size: int | None = option(
+        None,
+        "without validation files, pairs of the training files that are held "
+        "out in their place: those with the smallest hashes of source and "
+        f"--seed (default: {100 // VALIDATION_SHARE} %% of the pairs, at most "
+        f"{MAX_VALIDATION_SIZE})",
+        kind=positive(int),
+        metavar="PAIRS",
+    )
     alignments: pathlib.Path | None = option(
         None,
         "links between the words of each training pair, which one head of "
@@ -160,6 +171,11 @@ class CorpusOptions:
         tags=("not recorded",),
     )
 
+    @property
+    def holds_out(self) -> bool:
+        """Whether the validation pairs are some of the training files."""
+        return self.train_source is not None and self.validation_source is None
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunOptions:
@@ -199,11 +215,16 @@ class RunOptions:
         "let a GPU, too, give the same bits each time, at some cost; a CPU "
         "does so without it",
     )
-    from_arguments: pathlib.Path | None = option(
+    config: pathlib.Path | None = option(
         None,
-        "repeat the run whose arguments.json this is; options beside it "
-        "replace its own",
+        "options in YAML, such as `seed: 7`, or the arguments.json of a run, "
+        "which is repeated; options of the command line replace its own",
         **PATH,
+        tags=("not recorded",),
+    )
+    print_config: bool = option(
+        False,
+        "print the options that are given, here and in --config, as YAML, and exit",
         tags=("not recorded",),
     )
     init_from: pathlib.Path | None = option(
@@ -310,51 +331,38 @@ FILES = option_names_tagged(Options, "text file")
 TREES = option_names_tagged(Options, "tree file")
 TFDS_OPTIONS = option_names_tagged(Options, "of a set")
 LINK_OPTIONS = ("alignments", "alignment_weight")
-# If the command line has an option, these options of the file are ignored.
-SUPERSEDED_OPTIONS = {
-    "dataset": (*FILES, *LINK_OPTIONS, "bleu_tokenize"),
-    "mixture": (*FILES[:2], *LINK_OPTIONS, "train_split"),
-    **dict.fromkeys(
-        FILES[:2],
-        ("dataset", "mixture", *LINK_OPTIONS, "train_split", "source_language"),
-    ),
-    **dict.fromkeys(FILES[2:], ("dataset", "bleu_tokenize", "validation_split")),
-    "init_from": ("tokenizer", "symbols"),
-    "tokenizer": ("symbols", "vocabulary_size"),
-    "train_trees": ("dataset", "mixture", *LINK_OPTIONS, *FILES, *TFDS_OPTIONS),
-}
 
 
 def parse_options(
     argv: list[str] | None = None, description: str | None = None
 ) -> Options:
-    """Parses a command line, with --from-arguments for its defaults."""
+    """Parses a command line, whose options replace those of --config.
+
+    With --print-config the options are printed, and the process exits.
+    """
+    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="python -m train", description=description)
     add_options(parser, Options)
-    args = parse_or_show_examples(parser, argv, EXAMPLES)
-    given = read_options(args, Options)
-    path = given.run.from_arguments
+    words = [*read_config(argv), *argv]
+    given = read_options(parse_or_show_examples(parser, words, EXAMPLES), Options)
+    if given.run.print_config:
+        given = replace_values(given, config=None, print_config=False)
+        print(format_config(given), end="")
+        raise SystemExit
+    return given
+
+
+def read_config(argv: list[str]) -> list[str]:
+    """Returns the options of the file of --config as words of a command line."""
+    declared = declared_options(Options)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config", **declared.pop("config").metadata["arguments"])
+    path = parser.parse_known_args(argv)[0].config
     if path is None:
-        return given
-    recorded = RunDescription.load(path).arguments
-    parser.set_defaults(**choose_defaults(recorded, values_of(given)))
-    return read_options(parser.parse_args(argv), Options)
-
-
-def choose_defaults(recorded: dict, given: dict) -> dict:
-    """Returns the recorded options that the given ones leave in place."""
-    defaults = {**recorded}
-    defaults.pop("source_vocabulary_size", None)  # That of --init-from.
-    unknown = defaults.keys() - given.keys()
-    if unknown:
-        raise UserError(
-            "--from-arguments must name options of this command. Received: "
-            f"{', '.join(sorted(unknown))}"
-        )
-    for name, others in SUPERSEDED_OPTIONS.items():
-        if given[name]:
-            for other in others:
-                defaults.pop(other, None)
-    if given["dataset"] and not defaults.get("mixture"):
-        defaults.pop("drop_invalid", None)  # It is of text files.
-    return defaults
+        return []
+    config = read_yaml(path)
+    if isinstance(config.get("arguments"), dict):  # Of a run.
+        config = dict(config["arguments"])
+        config.pop("source_vocabulary_size", None)  # That of --init-from.
+    del declared["print_config"]
+    return as_command_line(config, declared, path)

@@ -12,7 +12,13 @@ from train import options
 from train.data.vocabulary import check_placeholders, check_vocabulary, count_pieces
 from train.loop import multi_worker
 from train.loop.update_options import ALIGNMENT_WEIGHT, BATCH_TOKENS, INVERSE_SQRT
-from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, PARSING, Options
+from train.options import (
+    CORPUS_SIZE_RECIPE,
+    PAPER_RECIPE,
+    PARSING,
+    CorpusOptions,
+    Options,
+)
 from train.run.early_stopping import BEAM_SIZE, ValidationOptions
 from train.run.fine_tuning import FinishedRun
 
@@ -27,12 +33,13 @@ NEEDED = {
 EXCLUDED = {
     "dataset": options.FILES,
     "train_split": ("mixture",),  # A source of it names its own.
+    "validation_size": ("dataset", "mixture", "validation_source"),
     # The words of a pair must be those of the file.
     "alignments": ("dataset", "mixture", "drop_invalid", "placeholders"),
 }
 NOT_OF_TREES = (
     *("dataset", *options.FILES, "mixture", *options.TFDS_OPTIONS),
-    *("drop_invalid", "placeholders", *options.LINK_OPTIONS),
+    *("drop_invalid", "placeholders", "validation_size", *options.LINK_OPTIONS),
     *("validate_bleu", "validation_beam_size", "bleu_tokenize"),
 )
 # A warm-up takes at most this share of the updates.
@@ -76,7 +83,7 @@ def resolve(
     """Checks the options, fills in the defaults and chooses the preset.
 
     Args:
-        given: The options of the command line, over those of --from-arguments.
+        given: The options of the command line, over those of --config.
         start: The run of `--init-from`.
         earlier: Arguments of the run that is resumed, if there is one.
         num_pairs: Int, pairs of the training corpus, by which `--recipe
@@ -282,6 +289,15 @@ def check_tokenizer(given: Options, start: FinishedRun | None) -> bytes | None:
     return tokenizer
 
 
+def refuse_hold_out(corpus: CorpusOptions, reason: str) -> None:
+    """Refuses training files without validation files."""
+    if corpus.holds_out:
+        raise UserError(
+            f"--validation-source and --validation-target must be there: {reason}. "
+            "Received: --train-source alone"
+        )
+
+
 def check_corpus(given: Options) -> None:
     """Refuses a corpus that is given twice or incompletely."""
     corpus, asked = given.corpus, values_of(given)
@@ -302,12 +318,17 @@ def check_corpus(given: Options) -> None:
         return
     if trees:
         raise UserError(f"{trees[0]} needs --task {PARSING}. Received: it alone")
-    files = flags(options.FILES)
-    wanted = [flag(n) for n in options.FILES[2 if corpus.mixture else 0 :]]
-    if corpus.dataset is None and files != wanted:
-        needed = ", ".join(wanted) + (" with --mixture" if corpus.mixture else "")
+    files, names = flags(options.FILES), [flag(name) for name in options.FILES]
+    allowed = [names[2:]] if corpus.mixture else [names[:2], names]
+    if corpus.dataset is None and files not in allowed:
+        wanted = " and ".join(allowed[0])
+        more = (
+            "with --mixture"
+            if corpus.mixture
+            else f"alone or with {names[2]} and {names[3]}"
+        )
         raise UserError(
-            f"the corpus must be --dataset NAME, or all of {needed}. "
+            f"the corpus must be --dataset NAME, or {wanted}, {more}. "
             f"Received: {', '.join(files) or 'neither'}"
         )
     for name, others in NEEDED.items():

@@ -32,7 +32,7 @@ def parse(*options):
 def load(*options):
     given = parse(*options)
     check_corpus(given)
-    return load_corpus(given.corpus, given.cache)
+    return load_corpus(given)
 
 
 def test_the_arguments_of_a_run_are_its_options():
@@ -111,7 +111,7 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
     )
 
     resolved, preset = resolve(given, None)
-    training, validation = load_corpus(resolved.corpus, resolved.cache)
+    training, validation = load_corpus(resolved)
 
     sizes = preset.architecture
     assert (sizes.num_layers, sizes.hidden_dim) == (4, 1024)
@@ -126,7 +126,12 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--mixture=m"], "all of --validation-source.*with --mixture"),
+        (["--mixture=m"], "or --validation-source.*-target, with --mixture"),
+        (["--train-source=f"], "or --train-source and.*Received: --train-source$"),
+        (GIVEN_FILES[:3], "alone or with --validation-source and --validation-target"),
+        (GIVEN_FILES[2:], "Received: --validation-source, --validation-target$"),
+        (["--validation-size=9", *GIVEN_FILES], "must come without --dataset"),
+        (["--validation-size=9", "--dataset=demo"], "Received: --dataset$"),
         (["--mixture=m", *GIVEN_FILES], "Received: --train-source"),
         (["--dataset=demo", "--train-source=f"], "--dataset must come without"),
         (["--source-language=de", *GIVEN_FILES], "needs --dataset or --mixture"),
@@ -182,9 +187,9 @@ def test_the_first_part_of_a_repeated_run_differs_by_design(
     content |= {"preset": {"description": ""}, "packages": {}}
     path.write_text(json.dumps(content))
     run_dir = f"--run-dir={tmp_path / name}"
-    repeated = ["--from-arguments", str(path), "--dataset=demo"]
+    repeated = ["--config", str(path), "--dataset=demo"]
     given, preset = resolve(parse_options([run_dir, *repeated]), None)
-    pairs = load_corpus(given.corpus, given.cache)
+    pairs = load_corpus(given)
 
     description, resumed = describe_run(given, preset, pairs, None)
 
