@@ -16,6 +16,31 @@ from command_line.errors import UserError
 from command_line.options import declared_options, flag, values_of
 
 NULLS = ("", "~", "null")
+# Options of the command line that a file does not have.
+NOT_OF_FILES = ("config", "print_config")
+
+
+def read_config(argv: list[str], cls: type) -> list[str]:
+    """Returns the options of the file of `--config` as words of a command line.
+
+    Of a run's `arguments.json` they are the entry `"arguments"`.
+
+    Args:
+        argv: The command line, maybe with `--config`.
+        cls: Dataclass of the options that the file may have.
+    """
+    declared = declared_options(cls)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config", **declared["config"].metadata["arguments"])
+    path = parser.parse_known_args(argv)[0].config
+    if path is None:
+        return []
+    config = read_yaml(path)
+    if isinstance(config.get("arguments"), dict):
+        config = dict(config["arguments"])
+        config.pop("source_vocabulary_size", None)  # That of --init-from.
+    known = {name: x for name, x in declared.items() if name not in NOT_OF_FILES}
+    return as_command_line(config, known, path)
 
 
 def read_yaml(path: pathlib.Path) -> dict:
@@ -101,6 +126,6 @@ def format_config(options: Any) -> str:
     given = {
         name: value if isinstance(value, bool | int | float | list) else str(value)
         for name, value in values_of(options).items()
-        if value != declared[name].default
+        if name not in NOT_OF_FILES and value != declared[name].default
     }
     return yaml.safe_dump(given, allow_unicode=True, sort_keys=False)

@@ -3,7 +3,8 @@
 The teacher, an export, translates the training sources into a file in RUN_DIR;
 a student learns from these pairs. All options but --teacher and --references
 are those of `python -m train`, without --train-target, --alignments and
---drop-invalid. The same command continues where it was interrupted.
+--drop-invalid, and with validation files. The same command continues where it was
+interrupted.
 """
 
 import argparse

@@ -12,22 +12,21 @@ import dataclasses
 import pathlib
 import sys
 
-from command_line.config_file import as_command_line, format_config, read_yaml
+from command_line.config_file import format_config, read_config
 from command_line.options import (
     add_options,
-    declared_options,
     option,
     option_names_tagged,
     parse_or_show_examples,
     part,
     positive,
     read_options,
-    replace_values,
     values_of,
 )
 from keras_transformer import PRESETS
 from train.data.held_out import MAX_VALIDATION_SIZE, VALIDATION_SHARE
 from train.data.vocabulary import VocabularyOptions
+from train.hyperparameter_options import HyperparameterOptions
 from train.loop.update_options import UpdateOptions
 from train.run.early_stopping import ValidationOptions
 
@@ -92,10 +91,9 @@ class CorpusOptions:
     validation_target: pathlib.Path | None = option(None, **TEXT_FILE)
     validation_size: int | None = option(
         None,
-        "without validation files, pairs of the training files that are held "
-        "out in their place: those with the smallest hashes of source and "
-        f"--seed (default: {100 // VALIDATION_SHARE} %% of the pairs, at most "
-        f"{MAX_VALIDATION_SIZE})",
+        "without validation files, training pairs that are held out: those with "
+        "the smallest hashes of --seed and source (default: "
+        f"{100 // VALIDATION_SHARE} %% of the pairs, at most {MAX_VALIDATION_SIZE})",
         kind=positive(int),
         metavar="PAIRS",
     )
@@ -250,53 +248,6 @@ class RunOptions:
     )
 
 
-HYPERPARAMETER_HELP = {
-    "num_layers": "layers of each stack, N",
-    "hidden_dim": "features of a position, d_model",
-    "intermediate_dim": "inner features of the feed-forward network, d_ff",
-    "num_heads": "attention heads, h",
-    "key_dim": "features of a head's queries and keys, d_k",
-    "value_dim": "features of a head's values, d_v",
-    "dropout": "share of the features dropped in training, P_drop",
-    "attention_dropout": "share of the attention weights dropped in training",
-    "feed_forward_dropout": "share of the inner features of the feed-forward "
-    "network dropped in training",
-    "positions": "position vectors, sine or learned",
-    "norm": "layer normalization after or before a sub-layer, post or pre",
-    "decoder_layers": "layers of the decoder, if not as many as the encoder's",
-    "activation": "of the feed-forward network: relu, gelu or swish",
-    "max_wavelength": "longest wavelength of the sines, in positions / 2π",
-    "norm_epsilon": "added to the variance in layer normalization",
-    "position_offset": "index of the first position in the sines",
-    "decoder_mixer": "attention, or ssru, a recurrence, in the decoder",
-    "label_smoothing": "probability of the wrong tokens together",
-    "steps": "updates",
-    "warmup_steps": "updates in which the learning rate rises",
-}
-
-
-def make_hyperparameter_options() -> type:
-    """Makes the dataclass of options that replace numbers of a preset."""
-    fields = []
-    for name, value in PRESETS["base"].hyperparameters().items():
-        if isinstance(value, bool):  # Converted models have them.
-            continue
-        kind = int if value is None else type(value)
-        updates = name in ("steps", "warmup_steps")
-        declared = option(
-            None,
-            HYPERPARAMETER_HELP[name] + ("" if value is None else f" (base: {value})"),
-            kind=positive(int) if updates else kind,
-            metavar=kind.__name__,
-            tags=("not compared",),
-        )
-        fields.append((name, kind | None, declared))
-    return dataclasses.make_dataclass("HyperparameterOptions", fields, frozen=True)
-
-
-HyperparameterOptions = make_hyperparameter_options()
-
-
 @dataclasses.dataclass(frozen=True)
 class Options:
     """All options of the command."""
@@ -336,33 +287,13 @@ LINK_OPTIONS = ("alignments", "alignment_weight")
 def parse_options(
     argv: list[str] | None = None, description: str | None = None
 ) -> Options:
-    """Parses a command line, whose options replace those of --config.
-
-    With --print-config the options are printed, and the process exits.
-    """
+    """Parses a command line, whose options replace those of --config."""
     argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="python -m train", description=description)
     add_options(parser, Options)
-    words = [*read_config(argv), *argv]
+    words = [*read_config(argv, Options), *argv]
     given = read_options(parse_or_show_examples(parser, words, EXAMPLES), Options)
     if given.run.print_config:
-        given = replace_values(given, config=None, print_config=False)
         print(format_config(given), end="")
         raise SystemExit
     return given
-
-
-def read_config(argv: list[str]) -> list[str]:
-    """Returns the options of the file of --config as words of a command line."""
-    declared = declared_options(Options)
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--config", **declared.pop("config").metadata["arguments"])
-    path = parser.parse_known_args(argv)[0].config
-    if path is None:
-        return []
-    config = read_yaml(path)
-    if isinstance(config.get("arguments"), dict):  # Of a run.
-        config = dict(config["arguments"])
-        config.pop("source_vocabulary_size", None)  # That of --init-from.
-    del declared["print_config"]
-    return as_command_line(config, declared, path)

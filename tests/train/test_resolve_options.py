@@ -8,17 +8,13 @@ import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.options import flag, values_of
 from tests.helpers.small_runs import TINY_OPTIONS
+from train.corpus_size_recipes import CorpusSizeRecipe, describe_recipe
 from train.data.corpus import TreePairs
 from train.data.encoded_corpus import DigestCachedCorpus
 from train.data_preparation import describe_run, load_corpus
 from train.loop import multi_worker
 from train.options import FILES, parse_options
-from train.resolve_options import (
-    CorpusSizeRecipe,
-    check_corpus,
-    describe_recipe,
-    resolve,
-)
+from train.resolve_options import check_corpus, resolve
 from train.run.run_description import read_arguments
 
 GIVEN_FILES = [f"{flag(name)}=f" for name in FILES]
