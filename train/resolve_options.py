@@ -251,14 +251,9 @@ def check_corpus(given: Options) -> None:
     files, names = flags(options.FILES), [flag(name) for name in options.FILES]
     allowed = [names[2:]] if corpus.mixture else [names[:2], names]
     if corpus.dataset is None and files not in allowed:
-        wanted = " and ".join(allowed[0])
-        more = (
-            "with --mixture"
-            if corpus.mixture
-            else f"alone or with {names[2]} and {names[3]}"
-        )
         raise UserError(
-            f"the corpus must be --dataset NAME, or {wanted}, {more}. "
+            f"the corpus must be --dataset NAME, or {names[0]} and {names[1]}, alone "
+            f"or with {names[2]} and {names[3]}; --mixture needs the last two. "
             f"Received: {', '.join(files) or 'neither'}"
         )
     for name, others in NEEDED.items():

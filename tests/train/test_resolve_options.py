@@ -11,7 +11,7 @@ from tests.helpers.small_runs import TINY_OPTIONS
 from train.corpus_size_recipes import CorpusSizeRecipe, describe_recipe
 from train.data.corpus import TreePairs
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data_preparation import describe_run, load_corpus
+from train.data_preparation import describe_run, load_corpus, write_held_out
 from train.loop import multi_worker
 from train.options import FILES, parse_options
 from train.resolve_options import check_corpus, resolve
@@ -81,6 +81,31 @@ def test_pairs_that_are_not_utf_8_are_dropped_where_asked_for(tmp_path):
                 len(corpus)
 
 
+def test_what_is_held_out_is_written_without_placeholders(tmp_path, capsys):
+    names = ("all.source", "all.target")
+    lines = [f"line {i} of www.example.org/{i}" for i in range(40)]
+    for name in names:
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    given = parse_options(
+        [
+            *(f"--run-dir={tmp_path}", "--placeholders", "--validation-size=9"),
+            f"--train-source={tmp_path / names[0]}",
+            f"--train-target={tmp_path / names[1]}",
+        ]
+    )
+
+    training, validation = load_corpus(given)
+    write_held_out(given)
+
+    assert (len(training), len(validation)) == (31, 9)
+    assert sum("⦅0⦆" in source for source, _ in validation) == 5
+    for side in ("source", "target"):
+        found = (tmp_path / f"held_out.{side}").read_text().splitlines()
+        assert {*found} < {*lines}
+        assert found == sorted(found, key=lines.index)
+    assert "9 pairs are held out" in capsys.readouterr().out
+
+
 def test_a_set_is_read_as_the_options_say(tmp_path):
     options = [
         "--dataset=tfds:wmt14_translate/de-en",
@@ -122,9 +147,12 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--mixture=m"], "or --validation-source.*-target, with --mixture"),
-        (["--train-source=f"], "or --train-source and.*Received: --train-source$"),
-        (GIVEN_FILES[:3], "alone or with --validation-source and --validation-target"),
+        (["--mixture=m"], "--mixture needs the last two.*Received: neither"),
+        (
+            ["--train-source=f"],
+            "or --train-source and --train-target.*Received: --train-source$",
+        ),
+        (GIVEN_FILES[:3], "alone or with --validation-source and --validation-target;"),
         (GIVEN_FILES[2:], "Received: --validation-source, --validation-target$"),
         (["--validation-size=9", *GIVEN_FILES], "must come without --dataset"),
         (["--validation-size=9", "--dataset=demo"], "Received: --dataset$"),
