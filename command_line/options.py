@@ -155,15 +155,21 @@ def replace_values(options: Any, **values: Any) -> Any:
     return read_options(argparse.Namespace(**known | values), type(options))
 
 
-def option_names_tagged(cls: type, tag: str) -> tuple[str, ...]:
-    """Returns the names of the options that have a tag."""
-    names = []
+def declared_options(cls: type) -> dict[str, dataclasses.Field]:
+    """Returns the fields of all options by name, those of parts included."""
+    fields = {}
     for field in dataclasses.fields(cls):
         if PART in field.metadata:
-            names += option_names_tagged(field.type, tag)
-        elif tag in field.metadata[TAGS]:
-            names.append(field.name)
-    return tuple(names)
+            fields |= declared_options(field.type)
+        else:
+            fields[field.name] = field
+    return fields
+
+
+def option_names_tagged(cls: type, tag: str) -> tuple[str, ...]:
+    """Returns the names of the options that have a tag."""
+    fields = declared_options(cls).items()
+    return tuple(name for name, field in fields if tag in field.metadata[TAGS])
 
 
 def flag(name: str) -> str:

@@ -1,8 +1,9 @@
 """Trains a Transformer on sentence pairs.
 
 The pairs are two text files, one sentence a line, a translation set of
-TensorFlow Datasets, or the embedded corpus (--dataset demo). The same command
-continues a run that was interrupted, and with more --steps one that has ended.
+TensorFlow Datasets, or the embedded corpus (--dataset demo). Of two files, some
+pairs are held out to validate. The same command continues a run that was
+interrupted, and with more --steps one that has ended.
 """
 
 import dataclasses
@@ -17,6 +18,7 @@ from command_line.options import replace_values
 from keras_transformer import Preset
 from keras_transformer.schedules import DECAYS
 from train import fit
+from train.corpus_size_recipes import describe_recipe
 from train.data.batch_plan import BatchPlan
 from train.data.bucketing import choose_row_multiple
 from train.data.corpus import Corpus
@@ -45,7 +47,7 @@ from train.options import (
     Options,
     parse_options,
 )
-from train.resolve_options import describe_recipe, resolve
+from train.resolve_options import resolve
 from train.run import run_folder
 from train.run.early_stopping import ValidationOptions
 from train.run.fine_tuning import FinishedRun, load_finished, load_initial_run
@@ -66,7 +68,7 @@ def run(given: Options) -> None:
     options, preset = resolve(given, start, earlier)
     pairs = None
     if multi_worker.is_chief():
-        pairs = load_corpus(options.corpus, options.cache)
+        pairs = load_corpus(options)
     if options.run.recipe == CORPUS_SIZE_RECIPE:
         size = len(pairs[0])
         options, preset = resolve(given, start, earlier, size)

@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 
 from command_line.bleu_tokenizer import choose_tokenizer, make_bleu
+from command_line.config_file import read_yaml
 from command_line.options import replace_values
 from command_line.text_files import write_atomically
 from keras_transformer import Preset
@@ -17,10 +18,12 @@ from train.data.corpus import (
     TreePairs,
     read_all,
     write_demo_tests,
+    write_pairs,
 )
 from train.data.corpus_loading import open_corpus, read_mixture
 from train.data.derived_corpora import in_both_directions, with_placeholders
 from train.data.encoded_corpus import DigestCachedCorpus, Encoded, encode_corpus
+from train.data.held_out import WithoutSources, hold_out
 from train.data.vocabulary import VocabularySizeError, make_vocabulary
 from train.data.word_links import LinkedPairs
 from train.loop.update_options import DEFAULT_NUM_EPOCHS
@@ -30,26 +33,35 @@ from train.run.fine_tuning import FinishedRun
 from train.run.run_description import COMPARED, RunDescription
 
 
-def load_corpus(corpus: CorpusOptions, cache: pathlib.Path) -> tuple[Corpus, Corpus]:
+def load_corpus(given: Options) -> tuple[Corpus, Corpus]:
     """Returns the training and the validation pairs."""
+    corpus, cache = given.corpus, given.cache
     if corpus.task == PARSING:
         paths = [getattr(corpus, name) for name in options.TREES]
         return tuple(
             DigestCachedCorpus(TreePairs(path), [path], cache) for path in paths
         )
-    training = (
-        read_mixture(
+    if corpus.holds_out:
+        pairs = divide(given)
+    elif corpus.mixture:
+        training = read_mixture(
             corpus.mixture,
             cache,
             corpus.source_language,
             corpus.data_dir,
             corpus.drop_invalid,
         )
-        if corpus.mixture
-        else open_split(corpus, "train", cache)
-    )
-    pairs = training, open_split(corpus, "validation", cache)
-    return tuple(map(with_placeholders, pairs)) if corpus.placeholders else pairs
+        pairs = training, open_split(corpus, "validation", cache)
+    else:
+        pairs = [open_split(corpus, name, cache) for name in ("train", "validation")]
+    return tuple(map(with_placeholders, pairs) if corpus.placeholders else pairs)
+
+
+def divide(given: Options) -> tuple[WithoutSources, Pairs]:
+    """Holds out the validation pairs of the training files."""
+    corpus = open_split(given.corpus, "train", given.cache)
+    size = given.corpus.validation_size
+    return hold_out(corpus, size, given.training.seed, given.cache)
 
 
 def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus:
@@ -106,9 +118,10 @@ def describe_run(
         description.decoding = {**description.decoding, "align_head": 0}
     sources = [corpus.languages()[0] for corpus in reversed(pairs)]
     description.source_language = next(filter(None, sources), "")
-    run_dir, path = given.run.run_dir, given.run.from_arguments
+    run_dir, path = given.run.run_dir, given.run.config
     asked = given.training.steps_per_epoch
-    repeated = RunDescription.load(path) if path else None
+    repeats = path is not None and "arguments" in read_yaml(path)
+    repeated = RunDescription.load(path) if repeats else None
     if repeated and run_dir.name != options.BOTH_DIRECTIONS:  # It differs by design.
         parts = (*COMPARED, "packages")
         found = repeated.compare(description, options.NOT_COMPARED, parts)
@@ -192,6 +205,8 @@ def prepare(
     """Learns the vocabulary and encodes the text, or reads both from cache."""
     if given.corpus.dataset == "demo":
         write_demo_tests(given.run.run_dir / "demo")
+    if given.corpus.holds_out:
+        write_held_out(given)
     protos = load_or_learn_vocabulary(given, pairs[0], start, resumes)
     source, target = protos
     # The small one first: it reveals errors early.
@@ -203,3 +218,16 @@ def prepare(
     is_text = translates and given.corpus.task != PARSING
     text = read_all(pairs[1]) if is_text else None
     return PreparedData(protos, training, validation, text, description)
+
+
+def write_held_out(given: Options) -> None:
+    """Writes the text that is held out to two files of the run folder."""
+    training, held_out = divide(given)
+    languages = training.languages()
+    suffixes = languages if len({*languages} - {""}) == 2 else SIDES
+    paths = [given.run.run_dir / f"held_out.{suffix}" for suffix in suffixes]
+    write_pairs(held_out, paths)
+    print(
+        f"{len(held_out):,} pairs are held out for validation, in {paths[0]} and "
+        f"{paths[1]}; {len(training):,} pairs of other sources are the training set"
+    )

@@ -3,7 +3,8 @@
 The teacher, an export, translates the training sources into a file in RUN_DIR;
 a student learns from these pairs. All options but --teacher and --references
 are those of `python -m train`, without --train-target, --alignments and
---drop-invalid. The same command continues where it was interrupted.
+--drop-invalid, and with validation files. The same command continues where it was
+interrupted.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from train.loop.signal_handling import (
     skip_thread_shutdown,
 )
 from train.options import FILES, Options, parse_options
-from train.resolve_options import resolve
+from train.resolve_options import refuse_hold_out, resolve
 from train.run.fine_tuning import load_initial_run
 from train.run.run_description import read_arguments
 
@@ -183,6 +184,7 @@ def check_training(given: Options) -> None:
     """Refuses wrong options of the training before the teacher translates."""
     start = load_initial_run(given.run.init_from, given.run.extend_vocabulary)
     resolve(given, start, read_arguments(given.run.run_dir))
+    refuse_hold_out(given.corpus, "the held-out targets would be the teacher's")
     for name in FILES[2:]:
         path = getattr(given.corpus, name)
         if not path.is_file():
@@ -194,7 +196,7 @@ def run(argv: list[str] | None) -> list[str]:
     own, rest = parse_own_options(argv)
     given = parse_options(rest)
     source = given.corpus.train_source
-    # A file of --from-arguments may name them.
+    # The file of --config may name them.
     excluded = [w for w in rest if w.partition("=")[0] in EXCLUDED]
     if excluded:
         raise UserError(

@@ -10,8 +10,9 @@ of the preset.
 import argparse
 import dataclasses
 import pathlib
+import sys
 
-from command_line.errors import UserError
+from command_line.config_file import format_config, read_config
 from command_line.options import (
     add_options,
     option,
@@ -23,17 +24,17 @@ from command_line.options import (
     values_of,
 )
 from keras_transformer import PRESETS
+from train.data.held_out import MAX_VALIDATION_SIZE, VALIDATION_SHARE
 from train.data.vocabulary import VocabularyOptions
+from train.hyperparameter_options import HyperparameterOptions
 from train.loop.update_options import UpdateOptions
 from train.run.early_stopping import ValidationOptions
-from train.run.run_description import RunDescription
 
 EXAMPLES = """
 python -m train --dataset demo --preset tiny --run-dir runs/demo
     learns from the embedded English-Spanish sentences.
 python -m train --preset tiny --run-dir runs/mine \\
-    --train-source train.en --train-target train.de \\
-    --validation-source valid.en --validation-target valid.de
+    --train-source all.en --train-target all.de
     learns from text files, one sentence a line. The same command resumes.
 python -m export --run-dir runs/mine --export-dir exports/mine
     makes a SavedModel of the run.
@@ -88,6 +89,14 @@ class CorpusOptions:
     train_target: pathlib.Path | None = option(None, **TEXT_FILE)
     validation_source: pathlib.Path | None = option(None, **TEXT_FILE)
     validation_target: pathlib.Path | None = option(None, **TEXT_FILE)
+    validation_size: int | None = option(
+        None,
+        "without validation files, training pairs that are held out: those with "
+        "the smallest hashes of --seed and source (default: "
+        f"{100 // VALIDATION_SHARE} %% of the pairs, at most {MAX_VALIDATION_SIZE})",
+        kind=positive(int),
+        metavar="PAIRS",
+    )
     alignments: pathlib.Path | None = option(
         None,
         "links between the words of each training pair, which one head of "
@@ -165,6 +174,11 @@ class CorpusOptions:
         tags=("not recorded",),
     )
 
+    @property
+    def holds_out(self) -> bool:
+        """Whether the validation pairs are some of the training files."""
+        return self.train_source is not None and self.validation_source is None
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunOptions:
@@ -204,11 +218,16 @@ class RunOptions:
         "let a GPU, too, give the same bits each time, at some cost; a CPU "
         "does so without it",
     )
-    from_arguments: pathlib.Path | None = option(
+    config: pathlib.Path | None = option(
         None,
-        "repeat the run whose arguments.json this is; options beside it "
-        "replace its own",
+        "options in YAML, such as `seed: 7`, or the arguments.json of a run, "
+        "which is repeated; options of the command line replace its own",
         **PATH,
+        tags=("not recorded",),
+    )
+    print_config: bool = option(
+        False,
+        "print the options that are given, here and in --config, as YAML, and exit",
         tags=("not recorded",),
     )
     init_from: pathlib.Path | None = option(
@@ -232,53 +251,6 @@ class RunOptions:
         **PATH,
         tags=("digested",),
     )
-
-
-HYPERPARAMETER_HELP = {
-    "num_layers": "layers of each stack, N",
-    "hidden_dim": "features of a position, d_model",
-    "intermediate_dim": "inner features of the feed-forward network, d_ff",
-    "num_heads": "attention heads, h",
-    "key_dim": "features of a head's queries and keys, d_k",
-    "value_dim": "features of a head's values, d_v",
-    "dropout": "share of the features dropped in training, P_drop",
-    "attention_dropout": "share of the attention weights dropped in training",
-    "feed_forward_dropout": "share of the inner features of the feed-forward "
-    "network dropped in training",
-    "positions": "position vectors, sine or learned",
-    "norm": "layer normalization after or before a sub-layer, post or pre",
-    "decoder_layers": "layers of the decoder, if not as many as the encoder's",
-    "activation": "of the feed-forward network: relu, gelu or swish",
-    "max_wavelength": "longest wavelength of the sines, in positions / 2π",
-    "norm_epsilon": "added to the variance in layer normalization",
-    "position_offset": "index of the first position in the sines",
-    "decoder_mixer": "attention, or ssru, a recurrence, in the decoder",
-    "label_smoothing": "probability of the wrong tokens together",
-    "steps": "updates",
-    "warmup_steps": "updates in which the learning rate rises",
-}
-
-
-def make_hyperparameter_options() -> type:
-    """Makes the dataclass of options that replace numbers of a preset."""
-    fields = []
-    for name, value in PRESETS["base"].hyperparameters().items():
-        if isinstance(value, bool):  # Converted models have them.
-            continue
-        kind = int if value is None else type(value)
-        updates = name in ("steps", "warmup_steps")
-        declared = option(
-            None,
-            HYPERPARAMETER_HELP[name] + ("" if value is None else f" (base: {value})"),
-            kind=positive(int) if updates else kind,
-            metavar=kind.__name__,
-            tags=("not compared",),
-        )
-        fields.append((name, kind | None, declared))
-    return dataclasses.make_dataclass("HyperparameterOptions", fields, frozen=True)
-
-
-HyperparameterOptions = make_hyperparameter_options()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -315,51 +287,18 @@ FILES = option_names_tagged(Options, "text file")
 TREES = option_names_tagged(Options, "tree file")
 TFDS_OPTIONS = option_names_tagged(Options, "of a set")
 LINK_OPTIONS = ("alignments", "alignment_weight")
-# If the command line has an option, these options of the file are ignored.
-SUPERSEDED_OPTIONS = {
-    "dataset": (*FILES, *LINK_OPTIONS, "bleu_tokenize"),
-    "mixture": (*FILES[:2], *LINK_OPTIONS, "train_split"),
-    **dict.fromkeys(
-        FILES[:2],
-        ("dataset", "mixture", *LINK_OPTIONS, "train_split", "source_language"),
-    ),
-    **dict.fromkeys(FILES[2:], ("dataset", "bleu_tokenize", "validation_split")),
-    "init_from": ("tokenizer", "symbols"),
-    "tokenizer": ("symbols", "vocabulary_size"),
-    "train_trees": ("dataset", "mixture", *LINK_OPTIONS, *FILES, *TFDS_OPTIONS),
-}
 
 
 def parse_options(
     argv: list[str] | None = None, description: str | None = None
 ) -> Options:
-    """Parses a command line, with --from-arguments for its defaults."""
+    """Parses a command line, whose options replace those of --config."""
+    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="python -m train", description=description)
     add_options(parser, Options)
-    args = parse_or_show_examples(parser, argv, EXAMPLES)
-    given = read_options(args, Options)
-    path = given.run.from_arguments
-    if path is None:
-        return given
-    recorded = RunDescription.load(path).arguments
-    parser.set_defaults(**choose_defaults(recorded, values_of(given)))
-    return read_options(parser.parse_args(argv), Options)
-
-
-def choose_defaults(recorded: dict, given: dict) -> dict:
-    """Returns the recorded options that the given ones leave in place."""
-    defaults = {**recorded}
-    defaults.pop("source_vocabulary_size", None)  # That of --init-from.
-    unknown = defaults.keys() - given.keys()
-    if unknown:
-        raise UserError(
-            "--from-arguments must name options of this command. Received: "
-            f"{', '.join(sorted(unknown))}"
-        )
-    for name, others in SUPERSEDED_OPTIONS.items():
-        if given[name]:
-            for other in others:
-                defaults.pop(other, None)
-    if given["dataset"] and not defaults.get("mixture"):
-        defaults.pop("drop_invalid", None)  # It is of text files.
-    return defaults
+    words = [*read_config(argv, Options), *argv]
+    given = read_options(parse_or_show_examples(parser, words, EXAMPLES), Options)
+    if given.run.print_config:
+        print(format_config(given), end="")
+        raise SystemExit
+    return given

@@ -1,7 +1,6 @@
 """Resolves the options of a run: checks, defaults, numbers by corpus size."""
 
 import dataclasses
-import math
 from collections.abc import Iterable
 
 from command_line.errors import UserError
@@ -9,10 +8,17 @@ from command_line.options import flag, replace_values, values_of
 from keras_transformer import Preset
 from keras_transformer.presets import find_preset
 from train import options
+from train.corpus_size_recipes import fill_in_recipe
 from train.data.vocabulary import check_placeholders, check_vocabulary, count_pieces
 from train.loop import multi_worker
 from train.loop.update_options import ALIGNMENT_WEIGHT, BATCH_TOKENS, INVERSE_SQRT
-from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, PARSING, Options
+from train.options import (
+    CORPUS_SIZE_RECIPE,
+    PAPER_RECIPE,
+    PARSING,
+    CorpusOptions,
+    Options,
+)
 from train.run.early_stopping import BEAM_SIZE, ValidationOptions
 from train.run.fine_tuning import FinishedRun
 
@@ -27,43 +33,14 @@ NEEDED = {
 EXCLUDED = {
     "dataset": options.FILES,
     "train_split": ("mixture",),  # A source of it names its own.
+    "validation_size": ("dataset", "mixture", "validation_source"),
     # The words of a pair must be those of the file.
     "alignments": ("dataset", "mixture", "drop_invalid", "placeholders"),
 }
 NOT_OF_TREES = (
     *("dataset", *options.FILES, "mixture", *options.TFDS_OPTIONS),
-    *("drop_invalid", "placeholders", *options.LINK_OPTIONS),
+    *("drop_invalid", "placeholders", "validation_size", *options.LINK_OPTIONS),
     *("validate_bleu", "validation_beam_size", "bleu_tokenize"),
-)
-# A warm-up takes at most this share of the updates.
-WARMUP_SHARE = 0.25
-
-
-@dataclasses.dataclass(frozen=True)
-class CorpusSizeRecipe:
-    """Numbers of training for corpora of a size; options replace them.
-
-    With few pairs, the paper's normalization after each sub-layer needs many
-    updates until the decoder attends to the source; before each sub-layer it
-    needs few.
-    """
-
-    below: float
-    vocabulary_size: int
-    batch_tokens: int
-    warmup_steps: int
-    dropout: float
-    both_directions: bool
-    norm: str = "pre"
-    schedule: str = "cosine"
-    patience: int = 10
-
-
-RECIPES = (
-    CorpusSizeRecipe(15_000, 4_000, 2_048, 500, 0.3, True),
-    CorpusSizeRecipe(60_000, 8_000, 4_096, 500, 0.3, True),
-    CorpusSizeRecipe(250_000, 8_000, 8_192, 1_000, 0.2, False),
-    CorpusSizeRecipe(math.inf, 8_000, 25_000, 2_000, 0.1, False),
 )
 
 
@@ -76,7 +53,7 @@ def resolve(
     """Checks the options, fills in the defaults and chooses the preset.
 
     Args:
-        given: The options of the command line, over those of --from-arguments.
+        given: The options of the command line, over those of --config.
         start: The run of `--init-from`.
         earlier: Arguments of the run that is resumed, if there is one.
         num_pairs: Int, pairs of the training corpus, by which `--recipe
@@ -181,46 +158,6 @@ def choose_recipe(given: Options, earlier: dict | None, obstacles: list[str]) ->
     return CORPUS_SIZE_RECIPE if small else PAPER_RECIPE
 
 
-def fill_in_recipe(
-    given: Options, preset: Preset, earlier: dict, num_pairs: int | None
-) -> Options:
-    """Fills in the numbers of a recipe for the options that are not given."""
-    size = math.inf if num_pairs is None else num_pairs
-    recipe = next((r for r in RECIPES if size < r.below), RECIPES[-1])
-    steps = given.hyperparameters.steps or preset.recipe.steps
-    chosen = dataclasses.asdict(recipe)
-    # A run that becomes longer keeps its warm-up, and its beginning.
-    chosen["warmup_steps"] = earlier.get("warmup_steps") or max(
-        1, min(recipe.warmup_steps, int(WARMUP_SHARE * steps))
-    )
-    if earlier:
-        chosen["both_directions"] = bool(earlier.get("both_directions"))
-    if given.vocabulary.tokenizer is not None:
-        del chosen["vocabulary_size"]
-    missing = {name for name, x in values_of(given).items() if x is None}
-    return replace_values(given, **{n: x for n, x in chosen.items() if n in missing})
-
-
-def describe_recipe(given: Options, resolved: Options, num_pairs: int) -> str:
-    """Returns the text of the numbers that the recipe chose."""
-    before, after = values_of(given), values_of(resolved)
-    names = [f.name for f in dataclasses.fields(CorpusSizeRecipe) if f.name in before]
-    if given.vocabulary.tokenizer is not None:
-        names.remove("vocabulary_size")
-    filled = []
-    for name in names:
-        if before[name] is None and isinstance(after[name], bool):
-            filled.append(flag(name if after[name] else f"no_{name}"))
-        elif before[name] is None:
-            filled.append(f"{flag(name)} {after[name]}")
-    if not filled:
-        return ""
-    return (
-        f"for {num_pairs:,} pairs: {' '.join(filled)} "
-        f"(--recipe {PAPER_RECIPE}: the numbers of the preset)"
-    )
-
-
 def resolve_validation(
     validation: ValidationOptions, validate_every: int
 ) -> ValidationOptions:
@@ -282,6 +219,15 @@ def check_tokenizer(given: Options, start: FinishedRun | None) -> bytes | None:
     return tokenizer
 
 
+def refuse_hold_out(corpus: CorpusOptions, reason: str) -> None:
+    """Refuses training files without validation files."""
+    if corpus.holds_out:
+        raise UserError(
+            f"--validation-source and --validation-target must be there: {reason}. "
+            "Received: --train-source alone"
+        )
+
+
 def check_corpus(given: Options) -> None:
     """Refuses a corpus that is given twice or incompletely."""
     corpus, asked = given.corpus, values_of(given)
@@ -302,12 +248,12 @@ def check_corpus(given: Options) -> None:
         return
     if trees:
         raise UserError(f"{trees[0]} needs --task {PARSING}. Received: it alone")
-    files = flags(options.FILES)
-    wanted = [flag(n) for n in options.FILES[2 if corpus.mixture else 0 :]]
-    if corpus.dataset is None and files != wanted:
-        needed = ", ".join(wanted) + (" with --mixture" if corpus.mixture else "")
+    files, names = flags(options.FILES), [flag(name) for name in options.FILES]
+    allowed = [names[2:]] if corpus.mixture else [names[:2], names]
+    if corpus.dataset is None and files not in allowed:
         raise UserError(
-            f"the corpus must be --dataset NAME, or all of {needed}. "
+            f"the corpus must be --dataset NAME, or {names[0]} and {names[1]}, alone "
+            f"or with {names[2]} and {names[3]}; --mixture needs the last two. "
             f"Received: {', '.join(files) or 'neither'}"
         )
     for name, others in NEEDED.items():

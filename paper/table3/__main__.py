@@ -27,7 +27,7 @@ from train.data.corpus import Corpus, read_all
 from train.data_preparation import load_corpus
 from train.loop import signal_handling
 from train.monitoring.validation_bleu import ValidationBleu
-from train.resolve_options import resolve
+from train.resolve_options import refuse_hold_out, resolve
 from train.run.run_description import describe
 from train.run.run_folder import locked
 
@@ -37,7 +37,6 @@ FIXED = (
     *SIZES,
     *("num_heads", "dropout", "label_smoothing", "positions", "seed"),
     *("average", "patience", "init_from", "both_directions", "recipe"),
-    "from_arguments",
 )
 
 
@@ -191,7 +190,8 @@ def train_rows(options: TableOptions, rest: list[str]) -> None:
     plan = plan_rows(options, rest)
     commands = [command for command, _ in plan.values()]
     first, _ = resolve(train_options.parse_options(commands[0]), None)
-    corpora = load_corpus(first.corpus, first.cache)
+    refuse_hold_out(first.corpus, "each row has a seed of its own")
+    corpora = load_corpus(first)
     done = [is_done(command, corpora) for command in commands]
     failed = []
     for number, (name, is_there) in enumerate(zip(plan, done, strict=True), 1):

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import train.__main__ as train_command
 from command_line.errors import UserError
-from command_line.options import values_of
+from command_line.options import replace_values
 from keras_transformer import SubwordTokenizer
 from tests.helpers.error_capture import refusal as refused_by
 from tests.helpers.small_runs import TINY_OPTIONS, assert_same_run, refused as refusal
@@ -20,7 +20,7 @@ from train import average, data_preparation
 from train.data.batches import make_dataset
 from train.data.corpus import demo_pairs
 from train.data_preparation import describe_run, load_corpus, resolve_tokenizer
-from train.options import NOT_COMPARED, choose_defaults, parse_options
+from train.options import NOT_COMPARED, parse_options
 from train.resolve_options import resolve
 from train.run.fine_tuning import load_finished
 from train.run.run_description import RunDescription, describe
@@ -105,7 +105,7 @@ def find(run_dir, options):
     """Returns the earlier description of a run with these options."""
     given = parse_options([str(option) for option in options])
     resolved, preset = resolve(given, None)
-    pairs = load_corpus(resolved.corpus, resolved.cache)
+    pairs = load_corpus(resolved)
     description = describe(resolved.arguments(), preset, *pairs)
     return description.find_earlier(run_dir, NOT_COMPARED)
 
@@ -128,7 +128,7 @@ def test_a_mistake_in_the_number_of_steps_can_be_repaired(finished, corpus, tmp_
 def resume(run_dir, options):
     given = parse_options([f"--run-dir={run_dir}", *map(str, options)])
     resolved, preset = resolve(given, None)
-    pairs = load_corpus(resolved.corpus, resolved.cache)
+    pairs = load_corpus(resolved)
     resolved = resolve_tokenizer(resolved, pairs)
     return describe_run(resolved, preset, pairs, None)[0]
 
@@ -166,7 +166,7 @@ def test_damaged_arguments_are_refused_in_one_line(
     assert message in refusal(capsys, ["--run-dir", tmp_path, *corpus, *TINY_OPTIONS])
     path.write_text(json.dumps(description)[:100])
     assert message in refusal(capsys, [*new, "--init-from", tmp_path])
-    assert message in refusal(capsys, [*new, "--from-arguments", path])
+    assert f"{path} must be YAML. Rec" in refusal(capsys, [*new, "--config", path])
     command = ["--last=1", f"--output={tmp_path / 'x.keras'}", "--run-dir", tmp_path]
     assert message in refused_by(capsys, average.main, command)
 
@@ -243,7 +243,7 @@ BEFORE = {  # Options that are refused before the text is encoded.
     "--best-by=bleu --patience=2": "--best-by bleu needs --validate-bleu N. "
     "Received: --best-by bleu",
     "--init-from=nowhere": "--init-from must be the folder of a run",
-    "--from-arguments=nowhere": "No such file or directory: nowhere",
+    "--config=nowhere": "No such file or directory: nowhere",
 }
 MISTAKES = {
     **BEFORE,
@@ -361,7 +361,7 @@ def test_arguments_of_a_run_repeat_it(finished, corpus, capsys):
     before = path.read_bytes(), history.read_bytes()
 
     # The folder holds that very run: it would refuse any other.
-    train_command.main(["--run-dir", str(finished), "--from-arguments", str(path)])
+    train_command.main(["--run-dir", str(finished), "--config", str(path)])
 
     assert f"repeats {path} exactly" in capsys.readouterr().out
     assert (path.read_bytes(), history.read_bytes()) == before
@@ -369,7 +369,7 @@ def test_arguments_of_a_run_repeat_it(finished, corpus, capsys):
 
 def test_options_win_over_the_arguments_of_a_run(finished, tmp_path):
     path = finished / "arguments.json"
-    options = ["--run-dir", str(tmp_path), "--from-arguments", str(path)]
+    options = ["--run-dir", str(tmp_path), "--config", str(path)]
 
     given = parse_options([*options, "--seed", "7"])
     training = given.training
@@ -377,47 +377,72 @@ def test_options_win_over_the_arguments_of_a_run(finished, tmp_path):
     assert given.hyperparameters.hidden_dim == 8
     assert given.corpus.train_source.name == "train-source"
     assert given.run.run_dir == tmp_path
-    given = parse_options([*options, "--dataset", "demo"])
-    corpus = given.corpus
-    assert (corpus.dataset, corpus.train_source) == ("demo", None)
-    assert given.training.seed == 0
-    corpus = parse_options([*options, "--mixture", "m.json"]).corpus
-    assert (corpus.mixture.name, corpus.train_source) == ("m.json", None)
-    assert corpus.validation_source.name == "validation-source"
     description = json.loads(path.read_text())
     description["arguments"]["bogus"] = 1
     options[3] = tmp_path / "other.json"
     options[3].write_text(json.dumps(description))
-    with pytest.raises(UserError, match="options of this command. Received: bogus"):
+    with pytest.raises(UserError, match="options of this command.*Received: bogus"):
         parse_options(list(map(str, options)))
 
 
-@pytest.mark.parametrize(
-    ("recorded", "options", "kept"),
-    [
-        (
-            {"alignments": "a", "alignment_weight": 0.2, "drop_invalid": True},
-            ["--dataset=demo"],
-            {},
-        ),
-        (
-            {"dataset": "tfds:x", "train_split": "a", "source_language": "en"},
-            ["--train-source=s", "--train-target=t"],
-            {},
-        ),
-        ({"train_split": "train[:99%]"}, ["--mixture=m"], {}),
-        (
-            {"drop_invalid": True, "validation_split": "test"},
-            ["--validation-source=s", "--validation-target=t"],
-            {"drop_invalid": True},
-        ),
-        ({"symbols": "s", "steps": 9}, ["--init-from=run"], {"steps": 9}),
-    ],
-)
-def test_options_that_belong_to_replaced_ones_go_with_them(recorded, options, kept):
-    given = values_of(parse_options(["--run-dir=x", *options]))
+def test_a_file_of_options_is_printed_and_read(corpus, tmp_path, capsys):
+    path = tmp_path / "run.yaml"
+    options = ["--preset=tiny", "--no-both-directions", "--peak-learning-rate=1e-05"]
+    options = [f"--run-dir={tmp_path}", *corpus, *options, "--devices", "CPU:0"]
+    with pytest.raises(SystemExit) as exit_:
+        train_command.main([*options, "--print-config"])
+    path.write_text(capsys.readouterr().out)
 
-    assert choose_defaults(recorded, given) == kept
+    assert not exit_.value.code
+    assert path.read_text().splitlines()[-4:] == [
+        *("devices:", "- CPU:0", "both_directions: false"),
+        "peak_learning_rate: 1.0e-05",
+    ]
+    config = f"--config={path}"
+    found = parse_options([config])
+    assert found == replace_values(parse_options(options), config=path)
+    # The command line comes first; only a file of a run is one to repeat.
+    found = parse_options([config, "--run-dir=x", "--seed=7", "--both-directions"])
+    assert (found.run.run_dir, found.training.seed) == (pathlib.Path("x"), 7)
+    assert found.run.both_directions
+    assert not resume(tmp_path, [config, *TINY_OPTIONS]).row_multiple
+    path.write_text("config: other.yaml")
+    assert "Received: config" in refusal(capsys, [config])
+
+
+def test_two_files_are_enough(corpus, tmp_path, capsys):
+    run_dir = tmp_path / "run"
+    paths = [tmp_path / "all.en", tmp_path / "all.es", tmp_path / "links"]
+    for path, text in zip(paths, corpus[1:4:2], strict=False):
+        path.write_text(2 * pathlib.Path(text).read_text())
+    paths[2].write_text(2 * ("\n" + 60 * "0-0\n"))
+    names = ("--train-source", "--train-target", "--alignments")
+    options = [f"{name}={path}" for name, path in zip(names, paths, strict=True)]
+    options += [*TINY_OPTIONS, "--both-directions", "--run-dir", str(run_dir)]
+
+    train_command.main(options)
+
+    held_out = [run_dir / "held_out.en", run_dir / "held_out.es"]
+    texts = [path.read_text() for path in held_out]
+    sources, targets = (text.splitlines() for text in texts)
+    pairs = [*zip(*(p.read_text().splitlines() for p in paths[:2]), strict=True)]
+    rest = [pair for pair in pairs if pair[0] not in sources]
+    assert len({*sources}) == 6  # A twentieth of 122 pairs.
+    assert {*zip(sources, targets, strict=True)} < {*pairs}
+    assert len(rest) <= 110  # Each pair was there twice.
+    report = json.loads((run_dir / "report.json").read_text())
+    found = [report[name]["pairs"] for name in ("training", "validation")]
+    assert found == [len(rest), 6]
+    assert report["validation"]["in_training"] == {"sources": 0, "pairs": 0}
+    printed = capsys.readouterr().out
+    message = f"6 pairs are held out for validation, in {held_out[0]} and {held_out[1]}"
+    assert f"{message}; {len(rest)} pairs of other sources" in printed
+    # The same command resumes; with another seed other pairs would be held out.
+    train_command.main([*options, "--steps=4"])
+    line = refusal(capsys, [*options, "--seed=1"])
+    for message in ("seed: 0 there, 1 here", "train: ", "validation: "):
+        assert message in line
+    assert [path.read_text() for path in held_out] == texts
 
 
 def test_a_run_starts_from_the_model_of_another(copy, corpus, tmp_path, capsys):
@@ -445,7 +470,7 @@ def test_a_run_starts_from_the_model_of_another(copy, corpus, tmp_path, capsys):
     description = json.loads(path.read_text())
     assert description["preset"]["hidden_dim"] == 8
     assert description["init"]["tokenizer"] == hashlib.sha256(proto).hexdigest()
-    given = parse_options(["--run-dir", "x", "--from-arguments", str(path)])
+    given = parse_options(["--run-dir", "x", "--config", str(path)])
     _, preset = resolve(given, load_finished(given.run.init_from))
     assert preset == RunDescription.load(path).preset
 

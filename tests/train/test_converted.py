@@ -98,7 +98,7 @@ def test_all_that_follows_a_fine_tuned_run_works(two, corpus, tmp_path):
     train_command.main(
         [
             *("--run-dir", str(tmp_path / "repeated")),
-            *("--from-arguments", str(run_dir / "arguments.json")),
+            *("--config", str(run_dir / "arguments.json")),
         ]
     )
     assert_same_run(run_dir, tmp_path / "repeated")

@@ -93,7 +93,7 @@ def test_repeats_a_run_from_text_files(corpus):
     content["preset"] = {"description": ""}
     path.write_text(json.dumps(content))
 
-    distill.main(command(f"--from-arguments={path}"))
+    distill.main(command(f"--config={path}"))
 
     given = parse_options(corpus[0][0])
     assert given.training.seed == 3
@@ -157,6 +157,15 @@ def test_refuses_before_it_translates(corpus, options, message, capsys):
     assert re.search(message, line)
     assert not corpus[0]
     assert not list(pathlib.Path().glob("run/*"))
+
+
+def test_refuses_to_hold_out_what_the_teacher_translates(corpus, capsys):
+    options = ["--teacher=teacher", "--run-dir=run", "--train-source=a.en"]
+
+    line = refusal(capsys, distill.main, options)
+
+    assert "--validation-source and --validation-target must be there" in line
+    assert not corpus[0]
 
 
 def test_refuses_another_teacher_than_that_of_the_run(corpus, capsys):

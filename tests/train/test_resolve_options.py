@@ -8,17 +8,13 @@ import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.options import flag, values_of
 from tests.helpers.small_runs import TINY_OPTIONS
+from train.corpus_size_recipes import CorpusSizeRecipe, describe_recipe
 from train.data.corpus import TreePairs
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data_preparation import describe_run, load_corpus
+from train.data_preparation import describe_run, load_corpus, write_held_out
 from train.loop import multi_worker
 from train.options import FILES, parse_options
-from train.resolve_options import (
-    CorpusSizeRecipe,
-    check_corpus,
-    describe_recipe,
-    resolve,
-)
+from train.resolve_options import check_corpus, resolve
 from train.run.run_description import read_arguments
 
 GIVEN_FILES = [f"{flag(name)}=f" for name in FILES]
@@ -32,7 +28,7 @@ def parse(*options):
 def load(*options):
     given = parse(*options)
     check_corpus(given)
-    return load_corpus(given.corpus, given.cache)
+    return load_corpus(given)
 
 
 def test_the_arguments_of_a_run_are_its_options():
@@ -85,6 +81,31 @@ def test_pairs_that_are_not_utf_8_are_dropped_where_asked_for(tmp_path):
                 len(corpus)
 
 
+def test_what_is_held_out_is_written_without_placeholders(tmp_path, capsys):
+    names = ("all.source", "all.target")
+    lines = [f"line {i} of www.example.org/{i}" for i in range(40)]
+    for name in names:
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    given = parse_options(
+        [
+            *(f"--run-dir={tmp_path}", "--placeholders", "--validation-size=9"),
+            f"--train-source={tmp_path / names[0]}",
+            f"--train-target={tmp_path / names[1]}",
+        ]
+    )
+
+    training, validation = load_corpus(given)
+    write_held_out(given)
+
+    assert (len(training), len(validation)) == (31, 9)
+    assert sum("⦅0⦆" in source for source, _ in validation) == 5
+    for side in ("source", "target"):
+        found = (tmp_path / f"held_out.{side}").read_text().splitlines()
+        assert {*found} < {*lines}
+        assert found == sorted(found, key=lines.index)
+    assert "9 pairs are held out" in capsys.readouterr().out
+
+
 def test_a_set_is_read_as_the_options_say(tmp_path):
     options = [
         "--dataset=tfds:wmt14_translate/de-en",
@@ -111,7 +132,7 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
     )
 
     resolved, preset = resolve(given, None)
-    training, validation = load_corpus(resolved.corpus, resolved.cache)
+    training, validation = load_corpus(resolved)
 
     sizes = preset.architecture
     assert (sizes.num_layers, sizes.hidden_dim) == (4, 1024)
@@ -126,7 +147,15 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--mixture=m"], "all of --validation-source.*with --mixture"),
+        (["--mixture=m"], "--mixture needs the last two.*Received: neither"),
+        (
+            ["--train-source=f"],
+            "or --train-source and --train-target.*Received: --train-source$",
+        ),
+        (GIVEN_FILES[:3], "alone or with --validation-source and --validation-target;"),
+        (GIVEN_FILES[2:], "Received: --validation-source, --validation-target$"),
+        (["--validation-size=9", *GIVEN_FILES], "must come without --dataset"),
+        (["--validation-size=9", "--dataset=demo"], "Received: --dataset$"),
         (["--mixture=m", *GIVEN_FILES], "Received: --train-source"),
         (["--dataset=demo", "--train-source=f"], "--dataset must come without"),
         (["--source-language=de", *GIVEN_FILES], "needs --dataset or --mixture"),
@@ -182,9 +211,9 @@ def test_the_first_part_of_a_repeated_run_differs_by_design(
     content |= {"preset": {"description": ""}, "packages": {}}
     path.write_text(json.dumps(content))
     run_dir = f"--run-dir={tmp_path / name}"
-    repeated = ["--from-arguments", str(path), "--dataset=demo"]
+    repeated = ["--config", str(path), "--dataset=demo"]
     given, preset = resolve(parse_options([run_dir, *repeated]), None)
-    pairs = load_corpus(given.corpus, given.cache)
+    pairs = load_corpus(given)
 
     description, resumed = describe_run(given, preset, pairs, None)
 

@@ -139,10 +139,15 @@ def write_demo_tests(folder: pathlib.Path) -> None:
     """Writes the test sets of the embedded corpus, for `translate.evaluate`."""
     folder.mkdir(parents=True, exist_ok=True)
     for split in ("test", "unseen"):
-        pairs = demo_pairs(split)
-        for suffix, lines in (("en", pairs.sources), ("es", pairs.targets)):
-            text = "".join(f"{line}\n" for line in lines)
-            (folder / f"{split}.{suffix}").write_text(text, encoding="utf-8")
+        paths = [folder / f"{split}.{language}" for language in ("en", "es")]
+        write_pairs(demo_pairs(split), paths)
+
+
+def write_pairs(pairs: Pairs, paths: list[pathlib.Path]) -> None:
+    """Writes sources and targets to two files, one sentence a line."""
+    for path, lines in zip(paths, (pairs.sources, pairs.targets), strict=True):
+        text = "".join(f"{line}\n" for line in lines)
+        path.write_text(text, encoding="utf-8")
 
 
 @dataclasses.dataclass(frozen=True)

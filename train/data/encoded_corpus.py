@@ -15,7 +15,8 @@ import hashlib
 import json
 import pathlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -78,13 +79,18 @@ class DigestCachedCorpus(CorpusWrapper):
         states = [(str(path.resolve()), path.stat()) for path in self._files]
         states = [[name, s.st_size, s.st_mtime_ns] for name, s in states]
         path = self._cache / f"{cache_key(repr(self._corpus), states)}.scan"
-        try:
-            count, digest = json.loads(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            count, digest = len(self._corpus), self._corpus.digest()
-            with file_lock(path):
-                write_atomically(path, json.dumps([count, digest]).encode())
-        return count, digest
+        return read_or_make(path, lambda: (len(self._corpus), self._corpus.digest()))
+
+
+def read_or_make(path: pathlib.Path, make: Callable[[], Any]) -> Any:
+    """Returns the JSON of a file, or makes and writes it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        content = make()
+        with file_lock(path):
+            write_atomically(path, json.dumps(content).encode())
+        return content
 
 
 def encode_corpus(

@@ -218,6 +218,12 @@ def test_refuses_what_makes_rows_unlike(finished, corpus, capsys, options, messa
     assert message in refusal(capsys, table3.main, arguments)
 
 
+def test_refuses_rows_that_would_hold_out_other_pairs(corpus, tmp_path, capsys):
+    line = refusal(capsys, table3.main, arguments_of(tmp_path, corpus[:4]))
+
+    assert "each row has a seed of its own" in line
+
+
 def test_refuses_a_report_without_base(tmp_path):
     with pytest.raises(UserError, match="must hold the row base"):
         report.write(tmp_path)
