@@ -110,7 +110,7 @@ def test_it_says_what_it_has(service):
     assert settings["language"]["target"] == {"code": "es", "name": "Spanish"}
     assert settings["charLimit"] == 20_000
     assert settings["keyRequired"] is False
-    formats = [".txt", ".html", ".xml", ".md", ".srt", ".vtt", ".docx"]
+    formats = [".txt", ".html", ".htm", ".xml", ".md", ".srt", ".vtt", ".docx"]
     assert settings["supportedFilesFormat"] == formats
     features = ["markup", "alternatives", "words"]
     assert settings["pairs"] == [{**PAIR, "features": features}]
