@@ -39,6 +39,29 @@ def to_bytes(text: str | bytes) -> bytes:
     return text.replace(b"\0", b" ")
 
 
+def decode(tokenizer, ids: list[int]) -> str:
+    """Returns the text of ids, without bytes that are no whole character.
+
+    SentencePiece would write U+FFFD for each.
+    """
+    text = tokenizer.decode(ids)
+    if "\N{REPLACEMENT CHARACTER}" not in text:
+        return text
+    ids = [*ids]
+    content = bytearray(
+        int(tokenizer.id_to_piece(i)[3:5], 16) if tokenizer.is_byte(i) else ord("a")
+        for i in ids
+    )
+    while True:
+        try:
+            content.decode()
+        except UnicodeDecodeError as error:
+            invalid = slice(error.start, error.end)
+            del content[invalid], ids[invalid]
+        else:
+            return tokenizer.decode(ids)
+
+
 class Translation(NamedTuple):
     """A translation of a text.
 
@@ -324,7 +347,6 @@ class Translator:
         """Returns the best translations of each text."""
         encoded = [self.encode_source(text) for text in texts]
         found = [[Translation("", 0.0, False)] for _ in texts]
-        decode = self._target.decode
 
         def find(model, part):
             rows = search(
@@ -337,7 +359,11 @@ class Translator:
             )
             for i, row in zip(part, rows, strict=True):
                 found[i] = [
-                    Translation(decode(ids[:-1]), float(score), cut or encoded[i][1])
+                    Translation(
+                        decode(self._target, ids[:-1]),
+                        float(score),
+                        cut or encoded[i][1],
+                    )
                     for ids, score, cut in row
                 ]
 
