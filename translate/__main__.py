@@ -95,20 +95,15 @@ def check_options(options: TranslateOptions) -> None:
         if not path.exists():
             raise UserError(f"no such file: {path}")
     format = choose_format(options, options.input)
-    documents = f"--format {format}, which --input's suffix chooses by default"
-    if options.input and options.input.is_dir():
-        documents = "a folder as --input"
-    elif format == LINES:
-        documents = ""
+    is_folder = options.input and options.input.is_dir()
+    kind = "a folder" if is_folder else f"--format {format}"
     for name, given in (
         ("trees", options.trees),
         ("sample", options.sampling.sample),
         ("nearest-to", options.nearest_to),
     ):
-        if given and documents:
-            raise UserError(
-                f"--{name} must be left out with {documents}. Received: both"
-            )
+        if given and kind != f"--format {LINES}":
+            raise UserError(f"--{name} must be left out with {kind}. Received: both")
     if options.nearest_to and options.sampling.sample:
         raise UserError("--nearest-to must be left out with --sample. Received: both")
     check_output(options, format)
@@ -123,12 +118,10 @@ def check_output(options: TranslateOptions, format: str) -> None:
             raise UserError(
                 f"--output must be another file than {flag(name)}. Received: {output}"
             )
-    if output and output.suffix == ".gz":
-        raise UserError(
-            f"--output must not end in .gz: it is not packed. Received: {output}"
-        )
-    named = {format, find_format(options.input)}
-    if find_format(output) not in named | {None, "text" if format == LINES else None}:
+    allowed = (None, format, find_format(options.input))
+    if format == LINES:
+        allowed += ("text",)
+    if find_format(output) not in allowed:
         raise UserError(
             f"--output must have a suffix of --input's format, {format}; --format "
             f"names another. Received: {output}"

@@ -153,7 +153,6 @@ def test_a_line_is_text_or_has_an_invalid_byte(line):
         ("a.html", [], "b.md", "a suffix of --input's format, html"),
         ("a.en", [], "b.html", "a suffix of --input's format, lines"),
         ("a.en", ["--format=text"], "b.docx", "a suffix of --input's format, text"),
-        ("a.en", [], "b.gz", "--output must not end in .gz"),
         ("a.html", ["--sample"], "b", "--sample must be left out with --format html"),
         (".", ["--trees"], "b", "--trees must be left out with a folder"),
     ],
