@@ -1,6 +1,7 @@
 """Translates, samples and aligns texts. Axes: `S` source tokens, `T` target tokens."""
 
 import concurrent.futures
+import itertools
 import json
 import math
 import numbers
@@ -47,19 +48,17 @@ def decode(tokenizer, ids: list[int]) -> str:
     text = tokenizer.decode(ids)
     if "\N{REPLACEMENT CHARACTER}" not in text:
         return text
-    ids = [*ids]
-    content = bytearray(
+    content = bytes(
         int(tokenizer.id_to_piece(i)[3:5], 16) if tokenizer.is_byte(i) else ord("a")
         for i in ids
     )
-    while True:
-        try:
-            content.decode()
-        except UnicodeDecodeError as error:
-            invalid = slice(error.start, error.end)
-            del content[invalid], ids[invalid]
-        else:
-            return tokenizer.decode(ids)
+    escape = "utf-8", "surrogateescape"  # Invalid bytes become surrogates.
+    is_whole = [
+        not "\ud800" <= character <= "\udfff"
+        for character in content.decode(*escape)
+        for _ in character.encode(*escape)
+    ]
+    return tokenizer.decode([*itertools.compress(ids, is_whole)])
 
 
 class Translation(NamedTuple):
@@ -347,6 +346,7 @@ class Translator:
         """Returns the best translations of each text."""
         encoded = [self.encode_source(text) for text in texts]
         found = [[Translation("", 0.0, False)] for _ in texts]
+        target = self._target
 
         def find(model, part):
             rows = search(
@@ -359,11 +359,7 @@ class Translator:
             )
             for i, row in zip(part, rows, strict=True):
                 found[i] = [
-                    Translation(
-                        decode(self._target, ids[:-1]),
-                        float(score),
-                        cut or encoded[i][1],
-                    )
+                    Translation(decode(target, ids), float(score), cut or encoded[i][1])
                     for ids, score, cut in row
                 ]
 
