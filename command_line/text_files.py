@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Container, Iterable, Iterator
 from typing import BinaryIO
 
-from command_line.errors import UserError
+from command_line.errors import InvalidDocumentError, UserError
 
 GZIP_MAGIC = b"\x1f\x8b"
 CHUNK = 1 << 20  # Bytes read at a time.
@@ -139,15 +139,27 @@ def write_json(path: pathlib.Path, content: object) -> None:
     write_atomically(path, text.encode())
 
 
-def decode(line: bytes, path: pathlib.Path, number: int) -> str:
+def check_lines(lines: Iterable[bytes], path: object) -> Iterator[bytes]:
+    """Yields the lines of a file; refuses one that is not text."""
+    for number, line in enumerate(lines, start=1):
+        decode(line, path, number)
+        yield line
+
+
+def decode(line: bytes, path: object, number: int) -> str:
+    if invalid := find_invalid_byte(line):
+        raise InvalidDocumentError(
+            "text must be UTF-8 without NUL bytes, plain or gzip. Received: "
+            f"{path}, line {number}, {invalid}"
+        )
+    return line.decode("utf-8")
+
+
+def find_invalid_byte(line: bytes) -> str | None:
+    """Describes a byte of a line that is not UTF-8, or that is NUL."""
+    start = line.find(b"\0")
     try:
-        return line.decode("utf-8")
+        line.decode("utf-8")
     except UnicodeDecodeError as error:
-        where = describe_invalid(line, number, error)
-        raise UserError(f"text must be UTF-8. Received: {path}, {where}") from None
-
-
-def describe_invalid(line: bytes, number: int, error: UnicodeDecodeError) -> str:
-    """Returns where a line is not UTF-8."""
-    byte, column = line[error.start], error.start + 1
-    return f"line {number}, byte 0x{byte:02x} at column {column}"
+        start = error.start
+    return None if start < 0 else f"byte 0x{line[start]:02x} at column {start + 1}"

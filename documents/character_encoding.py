@@ -39,7 +39,8 @@ def decode(data: bytes, format: str | None) -> tuple[str, str]:
     UTF-8.
 
     Raises:
-        ValueError: If the encoding is unknown, or the bytes are invalid in it.
+        ValueError: If the encoding is unknown, or the bytes are invalid in it, or
+            the text has NUL characters.
     """
     encoding = next((e for mark, e in MARKS.items() if data.startswith(mark)), "")
     declared = DECLARED.get(format)
@@ -63,6 +64,8 @@ def decode(data: bytes, format: str | None) -> tuple[str, str]:
         raise ValueError(
             f"the document must be in {error.encoding}. Received: {error}"
         ) from None
+    if "\0" in text:  # UTF-16 without a mark, or no text at all.
+        raise ValueError("the document must be text. Received: NUL characters")
     if encoding == "utf-16-be":  # The codec keeps the mark.
         text = text.removeprefix("\ufeff")
     return text, encoding or "utf-8"

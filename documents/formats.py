@@ -4,6 +4,7 @@
 translations, so that any model can translate it.
 """
 
+import pathlib
 from collections.abc import Callable
 
 from documents.character_encoding import decode, encode
@@ -39,12 +40,19 @@ Document = TextDocument | Subtitles | DocxDocument
 FORMAT_OF_SUFFIX = {
     ".txt": "text",
     ".html": "html",
+    ".htm": "html",
     ".xml": "xml",
     ".md": "markdown",
     ".srt": "srt",
     ".vtt": "vtt",
     ".docx": "docx",
 }
+
+
+def find_format(path: pathlib.PurePath | None) -> str | None:
+    """Returns the format that a file's suffix names, before any `.gz`."""
+    name = path.name.lower().removesuffix(".gz") if path else ""
+    return FORMAT_OF_SUFFIX.get(pathlib.PurePath(name).suffix)
 
 
 def read_document(

@@ -2,6 +2,9 @@
 
 import hashlib
 import pathlib
+import re
+
+import numpy as np
 
 from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
 
@@ -17,6 +20,8 @@ except ModuleNotFoundError as error:
         f"'keras-transformer-translation[tensorflow]'. Received: {error}",
         name=error.name,
     ) from None
+
+BYTE = re.compile(b"<0x([0-9A-F]{2})>")  # The subword of a byte.
 
 
 class SubwordTokenizer(tf.Module):
@@ -54,6 +59,7 @@ class SubwordTokenizer(tf.Module):
             self._target = load_sentencepiece("target_proto", target_proto)
         self.vocabulary_size = int(self._target.vocab_size())
         self.source_vocabulary_size = int(self._source.vocab_size())
+        self._bytes = find_bytes(self._target)
 
     @classmethod
     def from_pretrained(cls, run_dir):
@@ -99,7 +105,8 @@ class SubwordTokenizer(tf.Module):
 
         Args:
             ids: Int tensor `(B, T)`, ragged or padded. Ids after the first EOS
-                of a row are ignored, and so are padding and BOS.
+                of a row are ignored, and so are padding, BOS, and bytes that are
+                no whole character.
 
         Returns:
             String tensor `(B,)`, UTF-8.
@@ -109,7 +116,22 @@ class SubwordTokenizer(tf.Module):
         ids = tf.cast(ids, tf.int32)
         ended = tf.cumsum(tf.cast(ids == EOS_ID, tf.int32), axis=1) > 0
         kept = ~ended & (ids != PADDING_ID) & (ids != BOS_ID)
-        return self._target.detokenize(tf.ragged.boolean_mask(ids, kept))
+        ids = tf.ragged.boolean_mask(ids, kept)
+        return self._target.detokenize(self._drop_incomplete_characters(ids))
+
+    def _drop_incomplete_characters(self, ids):
+        """Drops bytes that SentencePiece would replace by U+FFFD each."""
+        if self._bytes.max() < 0x80:  # No subword is a byte.
+            return ids
+        strings = tf.constant([bytes([value]) for value in range(256)])
+        values = tf.cast(tf.gather(self._bytes, ids), tf.int32)
+        found = tf.strings.reduce_join(tf.gather(strings, values), axis=1)
+        characters, starts = tf.strings.unicode_split_with_offsets(
+            found, "UTF-8", errors="ignore"
+        )
+        ends = starts.values + tf.cast(tf.strings.length(characters.values), tf.int64)
+        kept = starts.with_values(tf.ragged.range(starts.values, ends))
+        return tf.gather(ids, kept.merge_dims(1, 2), batch_dims=1)
 
 
 def read_protos(run_dir):
@@ -163,6 +185,15 @@ def make_permanent(model, proto):
     resource = model._model_resource
     resource._resource_handle = gen_sentencepiece_tokenizer.sentencepiece_op(
         model=proto, shared_name=hashlib.sha256(proto).hexdigest()
+    )
+
+
+def find_bytes(model):
+    """Returns the byte of each id, that of "a" for other subwords, as an array."""
+    pieces = model.id_to_string(tf.range(model.vocab_size())).numpy()
+    found = map(BYTE.fullmatch, pieces)
+    return np.array(
+        [int(match[1], 16) if match else ord("a") for match in found], np.uint8
     )
 
 

@@ -1,6 +1,7 @@
 """Translates, samples and aligns texts. Axes: `S` source tokens, `T` target tokens."""
 
 import concurrent.futures
+import itertools
 import json
 import math
 import numbers
@@ -37,6 +38,27 @@ def to_bytes(text: str | bytes) -> bytes:
     if isinstance(text, str):
         text = text.encode("utf-8", "replace")
     return text.replace(b"\0", b" ")
+
+
+def decode(tokenizer, ids: list[int]) -> str:
+    """Returns the text of ids, without bytes that are no whole character.
+
+    SentencePiece would write U+FFFD for each.
+    """
+    text = tokenizer.decode(ids)
+    if "\N{REPLACEMENT CHARACTER}" not in text:
+        return text
+    content = bytes(
+        int(tokenizer.id_to_piece(i)[3:5], 16) if tokenizer.is_byte(i) else ord("a")
+        for i in ids
+    )
+    escape = "utf-8", "surrogateescape"  # Invalid bytes become surrogates.
+    is_whole = [
+        not "\ud800" <= character <= "\udfff"
+        for character in content.decode(*escape)
+        for _ in character.encode(*escape)
+    ]
+    return tokenizer.decode([*itertools.compress(ids, is_whole)])
 
 
 class Translation(NamedTuple):
@@ -324,7 +346,7 @@ class Translator:
         """Returns the best translations of each text."""
         encoded = [self.encode_source(text) for text in texts]
         found = [[Translation("", 0.0, False)] for _ in texts]
-        decode = self._target.decode
+        target = self._target
 
         def find(model, part):
             rows = search(
@@ -337,7 +359,7 @@ class Translator:
             )
             for i, row in zip(part, rows, strict=True):
                 found[i] = [
-                    Translation(decode(ids[:-1]), float(score), cut or encoded[i][1])
+                    Translation(decode(target, ids), float(score), cut or encoded[i][1])
                     for ids, score, cut in row
                 ]
 

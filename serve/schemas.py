@@ -65,7 +65,9 @@ class LanguageFields(RequestFields):
 class TranslateFields(LanguageFields):
     q: str | Texts
     format: str = pydantic.Field("text", json_schema_extra={"enum": FORMATS})
-    alternatives: int = 0
+    alternatives: int = pydantic.Field(
+        0, description="Other translations of each text; there are none of html"
+    )
 
     @pydantic.field_validator("format")
     @classmethod

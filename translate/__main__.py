@@ -1,9 +1,8 @@
-"""Translates text, one sentence a line, with an exported model or a server.
+"""Translates lines or documents with an exported model or a server.
 
-Files may have any size: sentences are read in windows, sorted by length within
-a window, and written in their original order. With --format, the input is a
-document: the command splits it into sentences, translates these, and keeps the
-rest.
+Of lines, each is a sentence. There may be any number: they are read in windows,
+sorted by length within a window, and written in their original order. A document
+is split into sentences, which are translated; the rest is kept.
 """
 
 import argparse
@@ -13,13 +12,18 @@ import dataclasses
 import itertools
 import pathlib
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from command_line.errors import InvalidDocumentError, UserError, exit_on_user_error
 from command_line.options import add_options, flag, option, part, read_options
 from command_line.progress import show_progress
-from command_line.text_files import open_atomically, open_text, strip_byte_order_mark
-from documents.formats import FORMAT_OF_SUFFIX
+from command_line.text_files import (
+    check_lines,
+    open_atomically,
+    open_text,
+    strip_byte_order_mark,
+)
+from documents.formats import FORMAT_OF_SUFFIX, find_format
 from translate.document_translation import (
     make_sentence_translator,
     pair_files,
@@ -28,8 +32,11 @@ from translate.document_translation import (
 from translate.line_batching import print_warnings, translate_lines
 from translate.loading import TranslatorOptions, load
 from translate.nearest_to_reference import NearestTranslator
+from translate.runtime.runtime import Runtime
 from translate.sampling import Sampler, SamplingOptions
 from translate.scoring.parse_scores import describe_repairs, repair_trees
+
+LINES = "lines"  # Not documents: alignment of lines matters to corpora.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,8 +45,8 @@ class TranslateOptions(TranslatorOptions):
 
     input: pathlib.Path | None = option(
         None,
-        "text, plain or gzip (default: standard input, plain); or, with "
-        "--format, a folder, of which all files are translated",
+        "a file, plain or gzip (default: standard input, plain), or a folder, of "
+        "which all files are translated",
         kind=pathlib.Path,
     )
     output: pathlib.Path | None = option(
@@ -56,10 +63,13 @@ class TranslateOptions(TranslatorOptions):
     )
     format: str | None = option(
         None,
-        "the input is a document of this format: find its sentences, and keep "
-        "lines, lists, blanks and fenced code; tags are put around the words that "
-        "translate theirs, with the signature `align`",
-        choices=list(FORMAT_OF_SUFFIX.values()),
+        f"format of the input: {LINES}, of a sentence each, or that of a document "
+        "(default: by the suffix, "
+        f"{', '.join(s for s, f in FORMAT_OF_SUFFIX.items() if f != 'text')}; all "
+        f"else, such as .txt and standard input, is {LINES}). The sentences of a "
+        "document are found; lists, blanks and fenced code are kept; tags are put "
+        "around the words that translate theirs, with the signature `align`",
+        choices=[LINES, *dict.fromkeys(FORMAT_OF_SUFFIX.values())],
     )
     nearest_to: pathlib.Path | None = option(
         None,
@@ -80,19 +90,27 @@ def parse_options(argv: list[str] | None = None) -> TranslateOptions:
 
 
 def check_options(options: TranslateOptions) -> None:
-    """Refuses missing inputs, and outputs that would overwrite the input."""
+    """Refuses missing inputs, and outputs that contradict or overwrite the input."""
+    for path in filter(None, (options.input, options.nearest_to)):
+        if not path.exists():
+            raise UserError(f"no such file: {path}")
+    format = choose_format(options, options.input)
+    is_folder = options.input and options.input.is_dir()
+    kind = "a folder" if is_folder else f"--format {format}"
     for name, given in (
         ("trees", options.trees),
         ("sample", options.sampling.sample),
         ("nearest-to", options.nearest_to),
     ):
-        if given and options.format:
-            raise UserError(f"--{name} must be left out with --format. Received: both")
+        if given and kind != f"--format {LINES}":
+            raise UserError(f"--{name} must be left out with {kind}. Received: both")
     if options.nearest_to and options.sampling.sample:
         raise UserError("--nearest-to must be left out with --sample. Received: both")
-    for path in filter(None, (options.input, options.nearest_to)):
-        if not path.exists():
-            raise UserError(f"no such file: {path}")
+    check_output(options, format)
+
+
+def check_output(options: TranslateOptions, format: str) -> None:
+    """Refuses an output that is an input, or whose suffix is of another format."""
     output = options.output
     for name in ("input", "nearest_to"):
         path = getattr(options, name)
@@ -100,78 +118,85 @@ def check_options(options: TranslateOptions) -> None:
             raise UserError(
                 f"--output must be another file than {flag(name)}. Received: {output}"
             )
+    allowed = (None, format, find_format(options.input))
+    if format == LINES:
+        allowed += ("text",)
+    if find_format(output) not in allowed:
+        raise UserError(
+            f"--output must have a suffix of --input's format, {format}; --format "
+            f"names another. Received: {output}"
+        )
 
 
-def run_documents(options: TranslateOptions) -> None:
-    """Translates a document, or all documents of a folder."""
-    translator = make_sentence_translator(load(options))
+def choose_format(options: TranslateOptions, path: pathlib.Path | None) -> str:
+    """Returns the format of a file; `None` is standard input."""
+    named = find_format(path)
+    return options.format or (LINES if named in (None, "text") else named)
 
-    def translate(file):
-        yield translate_document(translator, file.read(), options.format)
 
+def run(options: TranslateOptions) -> None:
+    check_options(options)
+    runtime = load(options)
     if not (options.input and options.input.is_dir()):
-        translate_file(translate, options.input, options.output)
+        translate_file(options, runtime, options.input, options.output)
         return
     for source, target in pair_files(options.input, options.output):
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            translate_file(translate, source, target)
+            translate_file(options, runtime, source, target)
             print(target, file=sys.stderr)
         except InvalidDocumentError as error:
             target.with_name(f"{target.name}.part").unlink(missing_ok=True)
-            print(f"left out: {source}: {error}", file=sys.stderr)
+            print(f"left out: {error}", file=sys.stderr)
 
 
 def translate_file(
-    translate: Callable, source: pathlib.Path | None, target: pathlib.Path | None
+    options: TranslateOptions,
+    runtime: Runtime,
+    source: pathlib.Path | None,
+    target: pathlib.Path | None,
 ) -> None:
-    """Translates a file with a function; `None` is standard input."""
+    """Translates a file in its format; `None` is standard input or output."""
+    format, name = choose_format(options, source), source or "standard input"
     with contextlib.ExitStack() as stack:
         file, output = sys.stdin.buffer, sys.stdout.buffer
         if source:
             file = stack.enter_context(open_text(source))
         if target:
             output = stack.enter_context(open_atomically(target))
-        for part in translate(file):
-            output.write(part)
+        if format == LINES:
+            lines = check_lines(strip_byte_order_mark(file), name)
+            output.writelines(translate_each_line(options, runtime, lines))
+        else:
+            translator = make_sentence_translator(runtime)
+            output.write(translate_document(translator, file.read(), format, name))
         output.flush()
 
 
-def run_lines(options: TranslateOptions) -> None:
-    """Translates a file line by line."""
-    runtime, translate = load(options), None
+def translate_each_line(
+    options: TranslateOptions, runtime: Runtime, lines: Iterator[bytes]
+) -> Iterator[bytes]:
+    """Yields the translation of each line, and prints warnings."""
+    translate = None
     if options.sampling.sample:
         translate = Sampler(runtime, options.sampling)
     elif options.nearest_to:
         translate = NearestTranslator(runtime, options.nearest_to)
     counts, repairs = collections.Counter(), collections.Counter()
-
-    def translate_all(file):
-        source = strip_byte_order_mark(file)
-        if options.trees:
-            source, sentences = itertools.tee(source)
-        translations = translate_lines(
-            runtime, source, options.batch_tokens, counts, translate
-        )
-        if options.trees:
-            translations = repair_trees(sentences, translations, repairs)
-        for translation in show_progress(translations):
-            yield translation + b"\n"
-        if options.nearest_to:
-            translate.check_count(counts["lines"])
-
-    translate_file(translate_all, options.input, options.output)
+    if options.trees:
+        lines, sentences = itertools.tee(lines)
+    translations = translate_lines(
+        runtime, lines, options.batch_tokens, counts, translate
+    )
+    if options.trees:
+        translations = repair_trees(sentences, translations, repairs)
+    for translation in show_progress(translations):
+        yield translation + b"\n"
+    if options.nearest_to:
+        translate.check_count(counts["lines"])
     print_warnings(counts)
     if options.trees:
         print(describe_repairs(repairs), file=sys.stderr)
-
-
-def run(options: TranslateOptions) -> None:
-    check_options(options)
-    if options.format:
-        run_documents(options)
-    else:
-        run_lines(options)
 
 
 def main(argv: list[str] | None = None) -> None:

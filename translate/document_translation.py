@@ -1,4 +1,4 @@
-"""Translates documents as bytes, for `translate --format`."""
+"""Translates documents as bytes, for `python -m translate`."""
 
 import pathlib
 import sys
@@ -41,9 +41,9 @@ def make_sentence_translator(runtime: Runtime) -> SentenceTranslator:
 
 
 def translate_document(
-    translator: SentenceTranslator, data: bytes, format: str
+    translator: SentenceTranslator, data: bytes, format: str, name: object
 ) -> bytes:
-    """Translates a document, and prints warnings.
+    """Translates a document, and prints warnings; errors contain its `name`.
 
     Raises:
         InvalidDocumentError: If it cannot be read.
@@ -54,8 +54,8 @@ def translate_document(
         if document.format and not translator.align:
             raise UserError(
                 f"--format {format} needs an export with the signature align for a "
-                "document with tags; export the run anew with `--signatures all`, or "
-                "with --format litert"
+                f"document with tags, such as {name}; export the run anew with "
+                "`--signatures all`, or with --format litert"
             )
         steps = translation_steps(
             document, translator.split, translator.knows_placeholders
@@ -65,7 +65,7 @@ def translate_document(
         raise
     except ValueError as error:
         message = str(error).replace("`text`", "the document")
-        raise InvalidDocumentError(message) from None
+        raise InvalidDocumentError(f"{name}: {message}") from None
     for note in describe_counts(found.counts):
         print(note, file=sys.stderr)
     return found.content

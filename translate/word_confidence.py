@@ -67,7 +67,7 @@ def pieces_to_words(pieces: np.ndarray) -> list[dict]:
         words[0]["space"] = False  # The tokenizer puts one there.
     return [
         {
-            "text": word["bytes"].decode("utf-8", "replace"),
+            "text": word["bytes"].decode("utf-8", "ignore"),
             "space": word["space"],
             "indices": word["indices"],
         }

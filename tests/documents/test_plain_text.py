@@ -89,7 +89,7 @@ def test_two_files_are_not_written_into_one(spy, tmp_path, refused):
     [
         (["--input={}"], "--output must be a folder where --input is one"),
         (["--input={}", "--output={}/x"], "--output must be outside of"),
-        (["--input={}/png"], "the document must be in utf-8. Received: 'utf-8' codec"),
+        (["--input={}/png"], "{}/png: the document must be in utf-8. Received: 'utf"),
     ],
 )
 def test_refuses_what_it_cannot_do(spy, tmp_path, refused, arguments, message):
@@ -98,4 +98,4 @@ def test_refuses_what_it_cannot_do(spy, tmp_path, refused, arguments, message):
     arguments = [argument.format(tmp_path) for argument in arguments]
     line = refused(translate, *OPTIONS, *arguments)
 
-    assert line.startswith(f"error: {message}")
+    assert line.startswith(f"error: {message.format(tmp_path)}")

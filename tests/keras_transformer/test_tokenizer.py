@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from hypothesis import given, settings, strategies as st
 
 import keras_transformer
 from keras_transformer.tokenizer import SubwordTokenizer
+from tests.helpers.oracles.whole_characters import PARTS, ids_of, text_of
 from tests.helpers.other_systems.converted_runs import train_spm
 
 PADDING = 0
@@ -117,6 +119,31 @@ def test_special_ids_and_what_follows_the_first_end_are_left_out(tokenizer, libr
     texts = tokenizer.detokenize(tf.ragged.constant(ids, dtype="int32"))
 
     assert [text.decode() for text in texts.numpy()] == list(expected)
+
+
+@pytest.fixture(scope="module")
+def detokenize_in_graph(tokenizer):
+    return tf.function(
+        tokenizer.detokenize, input_signature=[tf.TensorSpec([None, None], tf.int32)]
+    )
+
+
+@settings(deadline=None)
+@given(rows=st.lists(PARTS, max_size=5))
+def test_bytes_that_are_no_whole_character_are_left_out(
+    tokenizer, library, detokenize_in_graph, rows
+):
+    if library.piece_to_id("<0x41>") == UNKNOWN:
+        rows = [[part for part in row if isinstance(part, str)] for row in rows]
+    ids = [ids_of(library, row) for row in rows]
+    ids = tf.ragged.constant(ids, tf.int32, ragged_rank=1)
+
+    texts = tokenizer.detokenize(ids)
+    in_graph = detokenize_in_graph(ids.to_tensor(PADDING))
+
+    expected = [text_of(library, row) for row in rows]
+    assert [text.decode() for text in texts.numpy()] == expected
+    np.testing.assert_array_equal(in_graph, texts)
 
 
 def test_a_batch_of_none(tokenizer):

@@ -80,6 +80,18 @@ def test_alternatives_are_others_of_the_same_search(service, said, servable):
     assert lists["alternatives"] == [others[:3], []]
 
 
+def test_html_has_no_alternatives_and_says_so(service):
+    fields = {"q": f"<p>{SENTENCES[0]}</p>", "format": "html", "alternatives": 3}
+
+    answer = service.post("/translate", **fields, **PAIR).json()
+    spec = service.get("/spec").json()["paths"]["/translate"]["post"]["requestBody"]
+
+    assert answer["alternatives"] == []
+    for kind in spec["content"].values():
+        described = kind["schema"]["properties"]["alternatives"]["description"]
+        assert "there are none of html" in described
+
+
 def test_what_was_cut_is_told(service, translate):
     (was_cut,) = translate(SENTENCES[:1])["truncated"]
 
@@ -110,7 +122,7 @@ def test_it_says_what_it_has(service):
     assert settings["language"]["target"] == {"code": "es", "name": "Spanish"}
     assert settings["charLimit"] == 20_000
     assert settings["keyRequired"] is False
-    formats = [".txt", ".html", ".xml", ".md", ".srt", ".vtt", ".docx"]
+    formats = [".txt", ".html", ".htm", ".xml", ".md", ".srt", ".vtt", ".docx"]
     assert settings["supportedFilesFormat"] == formats
     features = ["markup", "alternatives", "words"]
     assert settings["pairs"] == [{**PAIR, "features": features}]

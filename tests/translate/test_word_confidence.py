@@ -66,7 +66,8 @@ def test_a_word_looks_where_its_pieces_look():
         ("▁แมว นอน ▁a", ["แมว", "นอน", "a"]),
         ("▁a ▁ ▁b", ["a", "", "b"]),
         ("▁<0xFF>", ["<0xFF>"]),
-        ("<0xFF> a", ["\N{REPLACEMENT CHARACTER}a"]),
+        ("<0xFF> a", ["a"]),
+        ("<0xEF> <0xBF> <0xBD> a", ["\N{REPLACEMENT CHARACTER}a"]),
         ("", []),
     ],
 )

@@ -18,7 +18,7 @@ import numpy as np
 
 from command_line.bleu_tokenizer import language_of
 from command_line.errors import UserError
-from command_line.text_files import describe_invalid, read_lines, read_numbered_lines
+from command_line.text_files import find_invalid_byte, read_lines, read_numbered_lines
 from demo_corpus.generator import demo_corpus
 from text_processing.treebanks import read_trees
 from text_processing.trees import LEAF
@@ -200,14 +200,14 @@ class FilePairs(Corpus):
         )
         if invalid and not self.drop_invalid:
             raise UserError(
-                "text must be UTF-8, or come with --drop-invalid, which drops "
-                f"such pairs. Received: {places}"
+                "text must be UTF-8 without NUL bytes, or come with --drop-invalid, "
+                f"which drops such pairs. Received: {places}"
             )
         dropped = frozenset().union(*invalid.values())
         if dropped:
             print(
                 f"note: {len(dropped):,} of the pairs are dropped, since they are "
-                f"not UTF-8: {places}"
+                f"not text: {places}"
             )
         return dropped
 
@@ -222,14 +222,12 @@ def refuse_pipe(path: pathlib.Path) -> None:
 
 
 def find_invalid_lines(path: pathlib.Path) -> tuple[int, dict[int, str]]:
-    """Returns the number of lines, and of those that are not UTF-8 the errors."""
+    """Returns the number of lines, and of those that are not text the errors."""
     refuse_pipe(path)
     number, found = 0, {}
     for number, line in read_numbered_lines(path):
-        try:
-            line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            found[number] = describe_invalid(line, number, error)
+        if invalid := find_invalid_byte(line):
+            found[number] = f"line {number}, {invalid}"
     return number, found
 
 

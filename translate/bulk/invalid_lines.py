@@ -5,6 +5,7 @@ import collections
 import numpy as np
 
 from command_line.errors import describe_error
+from command_line.text_files import find_invalid_byte
 from translate.line_batching import translate_lines
 from translate.runtime.runtime import Runtime
 
@@ -25,7 +26,8 @@ def translate_shard(
         Exception: Error of the model, if it cannot translate a valid text.
     """
     careful = FaultTolerantTranslate(runtime)
-    faults = [describe_bytes(line) for line in lines]
+    invalid = map(find_invalid_byte, lines)
+    faults = [where and f"not text: {where}" for where in invalid]
     right = [line for line, fault in zip(lines, faults, strict=True) if not fault]
     translations = translate_lines(
         runtime, right, batch_tokens, collections.Counter(), careful
@@ -35,16 +37,6 @@ def translate_shard(
         (b"", fault) if fault else (next(translations), careful.faults.get(line))
         for line, fault in zip(lines, faults, strict=True)
     ]
-
-
-def describe_bytes(line: bytes) -> str | None:
-    """Describes the first invalid byte of a line that is not UTF-8."""
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        byte, column = line[error.start], error.start + 1
-        return f"not UTF-8: byte 0x{byte:02x} at column {column}"
-    return None
 
 
 class FaultTolerantTranslate:

@@ -10,6 +10,7 @@ import contextlib
 import io
 import itertools
 import json
+import pathlib
 import uuid
 import zlib
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from command_line.errors import UserError, first_line, refuse_damage
 from command_line.text_files import decompress, strip_byte_order_mark
+from documents.formats import find_format
 
 # Beam must not decompress: this module reads and writes gzip itself.
 PLAIN = {"compression_type": CompressionTypes.UNCOMPRESSED}
@@ -59,12 +61,18 @@ def find_inputs(pattern: str) -> dict[str, str]:
     """Returns the files that match a pattern, by the names of their outputs.
 
     Raises:
-        UserError: If no file matches, or two would have the same output.
+        UserError: If no file matches, if one is a document, or if two would have
+            the same output.
     """
     (match,) = FileSystems.match([pattern])
     paths = {}
     for path in sorted(metadata.path for metadata in match.metadata_list):
         name = FileSystems.split(path)[1].removesuffix(".gz")
+        if find_format(pathlib.PurePath(name)) not in (None, "text"):
+            raise UserError(
+                "--input must be files of a sentence a line; `python -m translate` "
+                f"takes documents. Received: {path}"
+            )
         if name in paths:
             raise UserError(
                 "--input must be files of different names. "

@@ -14,6 +14,7 @@ from export.ctranslate2.model_directory import (
     import_libraries,
     read_tokenizers,
 )
+from keras_transformer import SubwordTokenizer
 from translate.runtime.runtime import Runtime, count_batches
 
 
@@ -44,6 +45,7 @@ class CTranslate2Runtime(Runtime):
             sentencepiece.SentencePieceProcessor(model_proto=proto)
             for proto in read_tokenizers(folder)
         )
+        self._subword_tokenizer = SubwordTokenizer(*read_tokenizers(folder))
         self._settings = json.loads((folder / SETTINGS_FILE).read_text())
         self.in_flight = count_batches()
         self._model = ctranslate2.Translator(
@@ -61,7 +63,7 @@ class CTranslate2Runtime(Runtime):
         self.require(signature)
         sources, source_cut = self._tokenize(inputs["text"])
         best = self._translate(sources)
-        texts = [self._detokenize(hypothesis.pieces).encode() for hypothesis in best]
+        texts = [self._detokenize(hypothesis.pieces) for hypothesis in best]
         return {
             "translation": np.array(texts, object),
             "score": np.array([hypothesis.score for hypothesis in best], np.float32),
@@ -81,8 +83,11 @@ class CTranslate2Runtime(Runtime):
         return sources, cut
 
     def _detokenize(self, pieces):
-        tokenizer = self._target_tokenizer
-        return tokenizer.decode(tokenizer.piece_to_id(pieces[:-1]))
+        ids = self._target_tokenizer.piece_to_id(pieces[:-1])
+        text = self._target_tokenizer.decode(ids)
+        if "\N{REPLACEMENT CHARACTER}" in text:  # The tokenizer drops it, but is slow.
+            return self._subword_tokenizer.detokenize([ids]).numpy()[0]
+        return text.encode()
 
     def _translate(self, sources):
         """Returns the best `Hypothesis` of each source.

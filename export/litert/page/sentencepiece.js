@@ -287,7 +287,7 @@ export class SentencePiece {
   }
 }
 
-/** Decodes UTF-8, with U+FFFD for each byte that is not part of a character. */
+/** Decodes UTF-8, without the bytes that are not part of a character. */
 function decodeBytes(bytes) {
   let text = "";
   for (let i = 0; i < bytes.length;) {
@@ -297,7 +297,6 @@ function decodeBytes(bytes) {
       text += strictDecoder.decode(new Uint8Array(bytes.slice(i, i + length)));
       i += length;
     } catch {
-      text += "\ufffd";
       i++;
     }
   }

@@ -114,7 +114,7 @@ def test_refuses_formats_and_documents_that_are_none():
     with pytest.raises(ValueError, match="well-formed XML.*line 1, column 8"):
         translate_markup("<a><b></a>", "xml", permuted(reverse))
     with pytest.raises(InvalidDocumentError, match="the document must be well-formed"):
-        translate_document(permuted(reverse), b"<a>", "xml")
+        translate_document(permuted(reverse), b"<a>", "xml", "a.xml")
 
 
 def test_a_sentence_may_have_many_leaves_but_no_bottomless_tags():

@@ -5,6 +5,7 @@ import ctranslate2
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
 
 import export.__main__ as export_command
 from command_line.errors import UserError
@@ -13,6 +14,7 @@ from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
 from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.oracles.numpy_oracles import pad, target_log_probabilities
+from tests.helpers.oracles.whole_characters import PARTS, ids_of, text_of
 from tests.helpers.other_systems.converted_runs import (
     CustomOutputModel,
     write_converted_run,
@@ -89,6 +91,22 @@ def test_a_converted_run_is_searched_as_the_savedmodel_is(tmp_path):
     expected = load_run(converted, settings).translate(tf.constant(SENTENCES))
     check_same(outputs, expected)
     assert outputs["truncated"].any()
+
+
+@pytest.fixture(scope="module")
+def runtime(run_dir, tmp_path_factory):
+    return CTranslate2Runtime(write(run_dir, tmp_path_factory.mktemp("ctranslate2")))
+
+
+@settings(deadline=None)
+@given(parts=PARTS)
+def test_bytes_that_are_no_whole_character_are_left_out(runtime, parts):
+    library = runtime._target_tokenizer
+    pieces = library.id_to_piece(ids_of(library, parts))
+
+    found = runtime._detokenize([*pieces, "</s>"])
+
+    assert found.decode() == text_of(library, parts)
 
 
 def quantized_model():

@@ -9,6 +9,8 @@ import sys
 
 import numpy as np
 import pytest
+import sentencepiece
+from hypothesis import given
 
 import export.__main__ as export_command
 import litert_translator
@@ -19,9 +21,11 @@ from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
 from litert_translator.graphs import Model
 from litert_translator.search import search
+from litert_translator.translator import decode
 from tests.helpers.example_sentences import NASTY, SENTENCES, make_string
 from tests.helpers.oracles.numpy_oracles import pad, target_log_probabilities
 from tests.helpers.oracles.reference_searches import penalty
+from tests.helpers.oracles.whole_characters import PARTS, ids_of, text_of
 from tests.helpers.other_systems.ctranslate2_models import MODELS, make_model
 from tests.helpers.signature_requests import (
     REQUESTS,
@@ -151,6 +155,17 @@ def test_options_of_the_search_are_those_of_the_savedmodel(translator, servable)
             assert best.text == text.decode()
             assert best.score == pytest.approx(float(score), abs=1e-4)
             assert best.truncated == cut
+
+
+@pytest.fixture(scope="module")
+def library(run_dir):
+    (proto, _) = read_run(run_dir)[1]
+    return sentencepiece.SentencePieceProcessor(model_proto=proto)
+
+
+@given(PARTS)
+def test_bytes_that_are_no_whole_character_are_left_out(library, parts):
+    assert decode(library, ids_of(library, parts)) == text_of(library, parts)
 
 
 class ModelThatEnds:

@@ -17,6 +17,7 @@ from export import browser_page as page_command
 from export.bundle.model_loading import read_run
 from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
+from litert_translator.translator import decode
 from tests.helpers import chromium, service_client
 from tests.helpers.allowed_skips import PEER_REASON
 from tests.helpers.example_sentences import SENTENCES
@@ -278,4 +279,4 @@ def test_encodes_and_decodes_as_the_library(sources, name):
     )
 
     assert found[0] == ids[: len(texts)]
-    assert found[1] == library.decode(ids)
+    assert found[1] == [decode(library, row) for row in ids]

@@ -7,6 +7,7 @@ from export.bundle.model_loading import read_run
 from export.model.forced_decoding import ForcedDecoder
 from export.model.search import SearchSettings
 from export.model.tokenized_model import TextModel
+from litert_translator.translator import decode
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.oracles.numpy_oracles import (
     encode,
@@ -126,9 +127,8 @@ def test_the_beam_holds_the_search(servable, tokenizer):
         )
         lengths = nbest["length"][place][valid].tolist()
         assert [len(path) for _, path in finished] == lengths
-        texts_read = [
-            tokenizer.decode_pieces(list(path[:-1])).encode() for _, path in finished
-        ]
+        ids = [tokenizer.piece_to_id(list(path[:-1])) for _, path in finished]
+        texts_read = [decode(tokenizer, row).encode() for row in ids]
         assert texts_read == nbest["translation"][place][valid].tolist()
         assert {path[-1] for _, path in finished} == {"</s>"}
     assert pruned > 20

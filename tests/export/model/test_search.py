@@ -10,6 +10,7 @@ from export.bundle.model_loading import load_run
 from export.model.search import SearchSettings
 from keras_transformer import SearchOptions
 from keras_transformer.search.transformer_search import search_by_layers
+from litert_translator.translator import decode
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.oracles.numpy_oracles import draw, encode, target_log_probabilities
 from tests.helpers.oracles.reference_searches import penalty
@@ -52,7 +53,7 @@ def test_rules_find_what_the_library_finds(servable, model, tokenizer):
     np.testing.assert_allclose(outputs["score"], scores, rtol=1e-5)
     for place, row in enumerate(to_rows(outputs)):
         ids = [int(i) for i in expected.ids[place, 0] if i > 1]
-        assert row["translation"].decode() == tokenizer.decode(ids)
+        assert row["translation"].decode() == decode(tokenizer, ids)
         assert row["truncated"] == bool(expected.truncated[place, 0])
     free = servable.predict("serving_default", ask(texts))
     assert (free["translation"] != outputs["translation"]).any()
@@ -96,7 +97,7 @@ def test_draws_are_those_of_numpy(servable, model, tokenizer):
         total = target_log_probabilities(
             model, source[place : place + 1], np.array([[*ids, 1]])
         ).sum()
-        assert row["translation"].decode() == tokenizer.decode(ids)
+        assert row["translation"].decode() == decode(tokenizer, ids)
         assert row["truncated"] == cut
         assert row["score"] == pytest.approx(total / penalty(len(ids) + 1), rel=1e-5)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from litert_translator.translator import decode
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_servable import ServerError
 from tests.helpers.oracles.numpy_oracles import (
@@ -37,6 +38,17 @@ def test_missing_options_come_from_the_signature(servable):
     assert found["translation"].shape == (len(TEXTS), 1)
 
 
+@pytest.mark.parametrize(
+    "signature", ["translate_nbest", "sample", "translate_document"]
+)
+def test_no_translation_has_half_a_character(servable, signature):
+    """The vocabulary consists of bytes, mostly, of which the model knows nothing."""
+    outputs = servable.predict(signature, REQUESTS[signature](TEXTS))
+
+    for text in outputs["translation"].ravel():
+        assert "\N{REPLACEMENT CHARACTER}" not in text.decode()
+
+
 def test_ids_translate_as_their_text(servable, model, tokenizer):
     source = encode(tokenizer, TEXTS)
     expected = servable.predict("serving_default", ask(TEXTS))
@@ -48,7 +60,7 @@ def test_ids_translate_as_their_text(servable, model, tokenizer):
     for row, translation in zip(ids, expected["translation"], strict=True):
         kept = row[row != 0].tolist()
         assert kept[-1] == 1
-        assert tokenizer.decode(kept[:-1]) == translation.decode()
+        assert decode(tokenizer, kept[:-1]) == translation.decode()
     total = target_log_probabilities(model, source, ids).sum(axis=1)
     np.testing.assert_allclose(
         outputs["score"], total / penalty((ids > 0).sum(axis=1)), rtol=1e-5

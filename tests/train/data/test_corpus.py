@@ -67,6 +67,7 @@ def test_reads_a_pipe_from_its_beginning(tmp_path, packed):
         (b"\xef\xbb\xbf", b"a\n", "may not be empty.*source"),
         (b"a\nb\n", b"a\n", "2 lines in .*source, 1 lines in .*target"),
         (b"a\nb\xffc\n", b"a\nb\n", "source, line 2, byte 0xff at column 2"),
+        (b"a\nb\0c\n", b"a\nb\n", "source, line 2, byte 0x00 at column 2"),
         (gzip.compress(b"abc" * 99, mtime=0)[:20], b"a\n", "not a whole gzip.*source"),
     ],
 )

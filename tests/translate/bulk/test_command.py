@@ -134,7 +134,7 @@ def test_what_is_wrong_with_a_line_is_noted(command, tmp_path, capsys):
     assert [path.name[:10] for path in faults] == ["a.en-00000", "a.en-00001"]
     path = tmp_path / "a.en"
     assert "".join(fault.read_text() for fault in faults) == (
-        f"{path}\t2\tnot UTF-8: byte 0xff at column 1\n"
+        f"{path}\t2\tnot text: byte 0xff at column 1\n"
         f"{path}\t4\tValueError: cannot be borne\n"
         f"{path}\t6\tcut at the model's limit of tokens\n"
     )

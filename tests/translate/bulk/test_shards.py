@@ -62,6 +62,9 @@ def test_refuses_no_input_and_two_of_a_name(shards, tmp_path):
 
     with pytest.raises(UserError, match="different names.*/a and .*/a.gz"):
         shards.find_inputs(f"{tmp_path}/*")
+    (tmp_path / "b.html.gz").write_bytes(b"")
+    with pytest.raises(UserError, match="`python -m translate` takes documents.*b.ht"):
+        shards.find_inputs(f"{tmp_path}/b*")
 
 
 def test_refuses_half_a_gzip_file(shards, tmp_path):
