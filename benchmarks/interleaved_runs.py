@@ -104,26 +104,21 @@ class Worker:
 def make_command(module: str, options: dict) -> dict:
     """Returns the arguments of `subprocess.Popen` for a module with options.
 
-    The option `"threads"` is the `Threads` of each library, and `"backend"` that
-    of Keras, TensorFlow on the CPU by default.
+    The option `"threads"` is the `Threads` of each library.
     """
     workers, threads = options["threads"]
-    backend = options.get("backend", "tensorflow")
-    devices = {"CUDA_VISIBLE_DEVICES": "-1"} if backend == "tensorflow" else {}
     return {
         "args": [sys.executable, "-m", module, json.dumps(options, default=str)],
         "cwd": ROOT,
         "env": {
             **os.environ,
-            **devices,
-            "KERAS_BACKEND": backend,
+            "CUDA_VISIBLE_DEVICES": "-1",
+            "KERAS_BACKEND": "tensorflow",
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "TF_ENABLE_ONEDNN_OPTS": "1",  # As `train` sets it.
             "TF_NUM_INTRAOP_THREADS": f"{threads}",
             "TF_NUM_INTEROP_THREADS": f"{workers * threads}",
             "OMP_NUM_THREADS": f"{threads}",
-            # The processes share a GPU.
-            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         },
     }
 

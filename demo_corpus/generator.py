@@ -11,7 +11,7 @@ conjugation and word order. The English decides the Spanish: "you" is always
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 
 from demo_corpus import lexicon
@@ -183,23 +183,22 @@ class Sentence:
         self._rng = rng
         self.drawn: dict[str, Invariable | Phrase | Word] = {"it": IT}
         self.combinations: set[Pair] = set()
-        english, spanish = (
-            "".join(text for _, text in self.fill_parts(language))
-            for language in self._templates
-        )
+        english, spanish = map(self._fill, self._templates)
         for rule, replacement in SPANISH_RULES:
             spanish = rule.sub(replacement, spanish)
         self.english, self.spanish = capitalize(english), capitalize(spanish)
 
-    def fill_parts(self, language: str) -> Iterator[Pair]:
-        """Yield the parts of a filled template, each after its slot or ""."""
+    def _fill(self, language: str) -> str:
+        """Fill the template of a language."""
+        text = ""
         for literal, slot, form, target in slots(self._templates[language]):
-            yield "", literal
+            text += literal
             if slot:
                 word = self.get(slot, target or "subject")
                 subject = self.drawn.get("subject", IT)
                 agreeing = self.get(target) if target else subject
-                yield slot, word.write(language, form, agreeing)
+                text += word.write(language, form, agreeing)
+        return text
 
     def get(self, slot: str, target: str = "subject") -> Invariable | Phrase | Word:
         """Look up what fills a slot; draw it when it is first met."""
