@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 
 from command_line.errors import InvalidDocumentError, UserError, exit_on_user_error
-from command_line.options import add_options, flag, option, part, read_options
+from command_line.options import add_options, option, part, read_options
 from command_line.progress import show_progress
 from command_line.text_files import open_atomically, open_text, strip_byte_order_mark
 from documents.formats import FORMAT_OF_SUFFIX
@@ -27,7 +27,6 @@ from translate.document_translation import (
 )
 from translate.line_batching import print_warnings, translate_lines
 from translate.loading import TranslatorOptions, load
-from translate.nearest_to_reference import NearestTranslator
 from translate.sampling import Sampler, SamplingOptions
 from translate.scoring.parse_scores import describe_repairs, repair_trees
 
@@ -61,13 +60,6 @@ class TranslateOptions(TranslatorOptions):
         "translate theirs, with the signature `align`",
         choices=list(FORMAT_OF_SUFFIX.values()),
     )
-    nearest_to: pathlib.Path | None = option(
-        None,
-        "references, one a line: write, of the best translations of a line, "
-        "as many as the beam has, the one with the highest BLEU",
-        kind=pathlib.Path,
-        metavar="FILE",
-    )
     sampling: SamplingOptions = part(
         "sampling", "needs an export with the signature `sample`"
     )
@@ -81,25 +73,16 @@ def parse_options(argv: list[str] | None = None) -> TranslateOptions:
 
 def check_options(options: TranslateOptions) -> None:
     """Refuses missing inputs, and outputs that would overwrite the input."""
-    for name, given in (
-        ("trees", options.trees),
-        ("sample", options.sampling.sample),
-        ("nearest-to", options.nearest_to),
-    ):
+    for name, given in (("trees", options.trees), ("sample", options.sampling.sample)):
         if given and options.format:
             raise UserError(f"--{name} must be left out with --format. Received: both")
-    if options.nearest_to and options.sampling.sample:
-        raise UserError("--nearest-to must be left out with --sample. Received: both")
-    for path in filter(None, (options.input, options.nearest_to)):
-        if not path.exists():
-            raise UserError(f"no such file: {path}")
-    output = options.output
-    for name in ("input", "nearest_to"):
-        path = getattr(options, name)
-        if path and output and output.exists() and output.samefile(path):
-            raise UserError(
-                f"--output must be another file than {flag(name)}. Received: {output}"
-            )
+    path, output = options.input, options.output
+    if path and not path.exists():
+        raise UserError(f"no such file: {path}")
+    if path and output and output.exists() and output.samefile(path):
+        raise UserError(
+            f"--output must be another file than --input. Received: {output}"
+        )
 
 
 def run_documents(options: TranslateOptions) -> None:
@@ -142,8 +125,6 @@ def run_lines(options: TranslateOptions) -> None:
     runtime, translate = load(options), None
     if options.sampling.sample:
         translate = Sampler(runtime, options.sampling)
-    elif options.nearest_to:
-        translate = NearestTranslator(runtime, options.nearest_to)
     counts, repairs = collections.Counter(), collections.Counter()
 
     def translate_all(file):
@@ -157,8 +138,6 @@ def run_lines(options: TranslateOptions) -> None:
             translations = repair_trees(sentences, translations, repairs)
         for translation in show_progress(translations):
             yield translation + b"\n"
-        if options.nearest_to:
-            translate.check_count(counts["lines"])
 
     translate_file(translate_all, options.input, options.output)
     print_warnings(counts)

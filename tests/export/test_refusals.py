@@ -50,11 +50,6 @@ translate --export-dir=x --sample --top-k=-1 -> must be between 0 and 2147483647
 translate --export-dir=x --sample --top-p=1.5 -> must be above 0 and at most 1.
 translate --export-dir=$EXPORT --input=$TMP/x -> no such file
 translate --export-dir=$EXPORT --input=$TMP/one --output=$TMP/one -> than --input
-translate --export-dir=$EXPORT --input=$TMP/one --nearest-to=$TMP/two
- --output=$TMP/two -> --output must be another file than --nearest-to
-translate --export-dir=x --nearest-to=$TMP/one --sample -> left out with --sample
-translate --export-dir=x --nearest-to=$TMP/one --format=text -> left out with --format
-translate --export-dir=x --nearest-to=no -> no such file: no
 translate --export-dir=x --format=text --sample -> --sample must be left out
 translate --export-dir=x --format=xml --trees -> --trees must be left out with
 evaluate --export-dir=x --source=$TMP/two --reference=$TMP/one -> 2 lines in
