@@ -195,11 +195,7 @@ def shorten_message(message: object) -> str:
 class ClientOptions:
     """Options of a client, apart from the server's address."""
 
-    model_name: str | None = option(
-        None,
-        "the server's name of the model (default: that of --export-dir's "
-        f"model where it is given, else {MODEL_NAME})",
-    )
+    model_name: str = option(MODEL_NAME, "the server's name of the model")
     timeout: float = option(120, "seconds to wait for the outputs of a batch", float)
     in_flight: int = option(4, "batches sent before the first is answered", int)
     ca_certificate: pathlib.Path | None = option(
@@ -235,5 +231,5 @@ def connect(server: str, options: ClientOptions) -> TFServingRuntime:
         UserError: If the address is invalid.
     """
     address = read_address(server, options.ca_certificate, options.token_file)
-    send = make_sender(address, options.model_name or MODEL_NAME, options.timeout)
+    send = make_sender(address, options.model_name, options.timeout)
     return TFServingRuntime(send, options.in_flight, PAUSES, options.timeout)
