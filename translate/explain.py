@@ -23,7 +23,6 @@ class ExplainOptions:
 
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     text: str = option(help="sentence to translate")
-    reference: str | None = option(None, "a translation to show beside the model's own")
     output: pathlib.Path = option(
         help="HTML file to write", kind=pathlib.Path, metavar="FILE"
     )
@@ -53,11 +52,8 @@ def load(export_dir: pathlib.Path) -> Runtime:
 def run(options: ExplainOptions) -> None:
     runtime = load(options.export_dir)
     # Python represents bytes that are not UTF-8 as surrogates.
-    text, reference = (
-        None if given is None else given.encode("utf-8", "surrogateescape")
-        for given in (options.text, options.reference)
-    )
-    data = describe_translation(runtime.ask_one, text, reference)
+    text = options.text.encode("utf-8", "surrogateescape")
+    data = describe_translation(runtime.ask_one, text)
     options.output.write_text(render(data), encoding="utf-8")
     print(f"{options.output} is written. Open it in a browser")
 

@@ -61,7 +61,6 @@ evaluate --export-dir=x --trees=none -> no such file: none
 evaluate --export-dir=x --trees=x --paper-bleu -> --paper-bleu is of translation
 evaluate --export-dir=x --trees=x --confidence -> --confidence is of translations
 explain $PAGE --export-dir=$EXPORT --text=' ' -> --text must hold some text.
-explain $PAGE --export-dir=$EXPORT --text=a --reference=' ' -> must hold some text
 explain $PAGE --export-dir=$TMP --text=a -> `python -m export` wrote
 check --export-dir=$TMP/ct2 -> of the format saved_model or litert.
 check --export-dir=$TMP/no -> `python -m export` wrote. Received

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.helpers.example_sentences import REFERENCE, TEXT_WITH_MARKUP
+from tests.helpers.example_sentences import TEXT_WITH_MARKUP
 from translate import explain
 from translate.report.explanation_page import describe_translation
 
@@ -19,4 +19,4 @@ def ask(export_runtime):
 
 @pytest.fixture(scope="session")
 def data(ask):
-    return describe_translation(ask, TEXT_WITH_MARKUP.encode(), REFERENCE.encode())
+    return describe_translation(ask, TEXT_WITH_MARKUP.encode())
