@@ -133,17 +133,10 @@ def run_interleaved(
 ) -> dict[str, Measured]:
     """Chooses the threads of each system, then runs all in alternation.
 
-    Args:
-        title: Name of the measurement, for the messages.
-        module: Module of the processes.
-        systems: The options of a process and the settings to try, by the name of
-            each system.
-        probe: The order of the short runs, whose answers have `"seconds"`.
-        orders: Lines that each system gets in every repetition.
-        repetitions: Int, how often.
-
-    Returns:
-        What each system answered; without the systems that are left out.
+    `systems` are the options of a process of the module, and the settings to try, by
+    the name of each system; `probe` is the order of the short runs, whose answers
+    have `"seconds"`; each system gets the orders in every repetition. What was left
+    out is not in the result.
     """
     chosen = {}
     for system, (options, settings) in systems.items():

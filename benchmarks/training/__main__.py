@@ -4,9 +4,7 @@
     python -m benchmarks.training --sizes tiny --precisions float32 \\
         --systems package pytorch --repetitions 2 --steps 1
 
-Each system runs in its own process, with the threads that suit it. The runs
-alternate, so that other load on the machine affects all systems. README.md says
-what is measured.
+README.md describes the measurements.
 """
 
 import argparse

@@ -56,17 +56,11 @@ def write_litert(
     version: int | None = None,
     samples: Sequence[dict] = (),
 ) -> pathlib.Path:
-    """Writes the graphs, the tokenizers and the settings of the search.
+    """Writes the graphs, the tokenizers, the settings of the search, and samples.
 
-    Args:
-        transformer: A built `Transformer`.
-        protos: Bytes of the SentencePiece model of sources, and of that of
-            targets, or `None` if they share one.
-        settings: Settings of the search.
-        precision: As in `convert`.
-        export_dir: Folder of the versions.
-        version: Int, the folder's name; `None` takes the next number.
-        samples: Result of `choose_samples`.
+    `protos` are the SentencePiece models of sources and of targets, the second
+    `None` if they share one. The precision is one of `convert`; the version `None`
+    takes the next number; the `samples` are those of `read_notes`.
     """
     import_translator()  # Before the work.
     source, target = protos

@@ -84,7 +84,6 @@ export --run-dir=$REAL_RUN --export-dir=$TMP/new --align-head=2
  -> `align_head` must be between 0 and 1
 export $RUN --version=-1 -> argument --version: invalid natural value
 export $RUN --model-name=é -> --model-name must be of letter
-export $RUN --samples=s3://b/x -> a path on this machine
 export $RUN -> --run-dir must be the folder of a finished
 serve -> --pair
 serve --port=0 --pair=en-es=exports -> $PAIR en-es

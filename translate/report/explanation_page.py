@@ -31,12 +31,7 @@ RECURRENT_DECODER_NOTE = (
 
 
 def describe_translation(ask: Callable, text: bytes) -> dict:
-    """Returns the data of the page, as JSON.
-
-    Args:
-        ask: Function from the name of a signature and its texts, one each, to
-            the dict of its outputs, without their batch axis.
-        text: UTF-8.
+    """Returns the data of the page, as JSON; `ask` is `Runtime.ask_one`.
 
     Raises:
         UserError: If the text has no token.

@@ -43,14 +43,11 @@ class TFServingRuntime(Runtime):
     a retry would add to its load. gRPC's own retry policy ends with the timeout
     of the first attempt, and the waits of urllib3 cannot be interrupted.
 
-    Args:
-        send: Function from the name of a signature and a dict of arrays to a
-            dict of arrays. Raises `ServerUnavailableError` or `UserError`.
-        in_flight: Positive int, how many batches `map` sends before the first
-            is answered.
-        pauses: Seconds to wait before each retry, times a random factor from
-            0.5 to 1.5, so that clients do not retry at the same moment.
-        timeout: Seconds that `send` may take.
+    `send` is a function from the name of a signature and a dict of arrays to a dict
+    of arrays, which raises `ServerUnavailableError` or `UserError` and may take
+    `timeout` seconds. `map` sends `in_flight` batches before the first is answered.
+    The `pauses` are seconds before each retry, times a random factor from 0.5 to 1.5,
+    so that clients do not retry at the same moment.
     """
 
     # The server refuses what it lacks.
