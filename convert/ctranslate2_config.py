@@ -48,8 +48,6 @@ POSITIONS = (
 
 
 class Heads(NamedTuple):
-    """The heads of a model."""
-
     count: int
     stored: int  # Features of a head in the file.
     key_dim: int
@@ -126,7 +124,6 @@ def is_scaled(options: CheckedOptions, width: int) -> bool:
 
 
 def is_shared(tensors: Tensors, one: str, other: str) -> bool:
-    """Returns whether two matrices are the same."""
     return np.array_equal(tensors.take(one), tensors.take(other))
 
 

@@ -93,7 +93,6 @@ def make_vocabularies(
 
 
 def read_proto(path: pathlib.Path) -> ModelProto:
-    """Reads a SentencePiece model."""
     try:
         proto = ModelProto.FromString(path.read_bytes())
         if not proto.pieces:

@@ -184,7 +184,6 @@ class Sentence:
         self.english, self.spanish = capitalize(english), capitalize(spanish)
 
     def _fill(self, language: str) -> str:
-        """Fill the template of a language."""
         text = ""
         for literal, slot, form, target in slots(self._templates[language]):
             text += literal

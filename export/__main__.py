@@ -67,8 +67,6 @@ def search_option(name: str, help: str, kind: type):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """Options of `python -m export`."""
-
     run_dir: list[pathlib.Path] = option(
         help="folder of a finished run; several times: an ensemble, whose "
         "probabilities are the means of the models'",

@@ -30,8 +30,6 @@ SOURCES = pathlib.Path(__file__).parent / "litert" / "page"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PageOptions:
-    """Options of `python -m export.browser_page`."""
-
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     page_dir: pathlib.Path = option(
         help="folder to write, which may not exist", kind=pathlib.Path, metavar="DIR"

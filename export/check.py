@@ -78,8 +78,6 @@ class SessionModel:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """Options of `python -m export.check`."""
-
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     version: int | None = option(None, "which one (default: the newest)", int)
 

@@ -25,8 +25,6 @@ PRINTED = {"base": 3.3e18, "big": 2.3e19}
 
 @dataclasses.dataclass(frozen=True)
 class CostOptions:
-    """Options of the command."""
-
     preset: str = option("base", f"one of {', '.join(PRESETS)}", metavar="NAME")
     length: int = option(25, "tokens of a sentence, all alike", kind=positive(int))
 

@@ -33,8 +33,6 @@ from translate.scoring.parse_scores import describe_repairs, repair_trees
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslateOptions(TranslatorOptions):
-    """Options of `python -m translate`."""
-
     input: pathlib.Path | None = option(
         None,
         "text, plain or gzip (default: standard input, plain); or, with "
@@ -121,7 +119,6 @@ def translate_file(
 
 
 def run_lines(options: TranslateOptions) -> None:
-    """Translates a file line by line."""
     runtime, translate = load(options), None
     if options.sampling.sample:
         translate = Sampler(runtime, options.sampling)

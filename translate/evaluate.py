@@ -25,8 +25,6 @@ FILE = {"kind": pathlib.Path, "metavar": "FILE"}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateOptions(TranslatorOptions):
-    """Options of `python -m translate.evaluate`."""
-
     source: pathlib.Path | None = option(
         None, "sentences, one a line; any file may be gzip", **FILE
     )

@@ -19,8 +19,6 @@ from translate.runtime.runtime import Runtime
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExplainOptions:
-    """Options of `python -m translate.explain`."""
-
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     text: str = option(help="sentence to translate")
     output: pathlib.Path = option(

@@ -197,7 +197,6 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """Refuses options that cannot be measured."""
     for name in ("vocabulary_size", "sentences", "repetitions", "batch_sizes"):
         if np.min(getattr(args, name)) < 1:
             parser.error(f"--{name.replace('_', '-')} must be at least 1")

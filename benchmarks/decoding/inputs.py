@@ -148,7 +148,6 @@ def make_cases(
 def write_random_run(
     folder: pathlib.Path, pairs: list[tuple[str, str]], options: dict
 ) -> None:
-    """Writes the run folder of a model that was never trained."""
     vocabulary_size = options["vocabulary_size"]
     size = dataclasses.replace(
         {**SIZES, **STUDENTS}[options["model"]], vocabulary_size=vocabulary_size

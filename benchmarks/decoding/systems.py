@@ -54,51 +54,6 @@ def load_package(setting: Setting) -> Translate:
     return in_parts(setting, with_tokenizer(setting, find_ids))
 
 
-def load_keras_hub(setting: Setting) -> Translate:
-    """Loads keras-hub's beam search around the model of this package.
-
-    As keras-hub's own encoder-decoder models do it: the cache has a place for
-    every position, and the memory's keys and values stay outside of it. So
-    does its length: the sampler repeats what it is given for each beam. A
-    CPU gets no XLA: `jit_compile="auto"`, Keras's default.
-    """
-    import keras_hub
-    import tensorflow as tf
-
-    from keras_transformer.layers.cache import DecoderCache, FixedCache
-    from keras_transformer.masks import padding_mask
-
-    transformer = load_transformer(setting)
-    sampler = keras_hub.samplers.BeamSampler(num_beams=setting.beam_size)
-    ids = tf.TensorSpec([None, None], tf.int32)
-
-    @tf.function(input_signature=[ids, tf.TensorSpec([], tf.int32)])
-    def search(source_ids, length):
-        memory_mask = padding_mask(source_ids)
-        memory = transformer.encode(source_ids, training=False)
-        caches, memory_caches = transformer.decoder.make_cache(memory, length)
-
-        def next_step(prompt, pairs, index):
-            caches = tuple(FixedCache(*pair, index - 1) for pair in pairs)
-            logits, (caches, _) = transformer.decode(
-                prompt[:, index - 1 : index],
-                memory_mask=memory_mask,
-                cache=DecoderCache(caches, memory_caches),
-                training=False,
-            )
-            return logits[:, 0], None, [cache[:2] for cache in caches]
-
-        begin = tf.fill([tf.shape(source_ids)[0], 1], BOS_ID)
-        prompt = tf.pad(begin, [[0, 0], [0, length]])
-        pairs = [cache[:2] for cache in caches]
-        return sampler(next_step, prompt, pairs, index=1)[:, 1:]
-
-    def find_ids(rows, batch):
-        return strip(search(pad(rows), batch["length"]))
-
-    return in_parts(setting, with_tokenizer(setting, find_ids))
-
-
 def load_ctranslate2(setting: Setting) -> Translate:
     """Loads CTranslate2 with the weights of this package."""
     import ctranslate2
@@ -201,7 +156,6 @@ def load_hugging_face(setting: Setting) -> Translate:
 
 
 def load_saved_model(setting: Setting) -> Translate:
-    """Loads a version of an export as a SavedModel."""
     from translate.runtime.saved_model import SavedModelRuntime
 
     runtime = SavedModelRuntime(setting.folder)
@@ -242,7 +196,6 @@ SYSTEMS = {
     "litert-greedy": (load_litert, 1, "float32"),
     "litert-int8-greedy": (load_litert, 1, "int8"),
     "hugging-face": (load_hugging_face, BEAM_SIZE, "float32"),
-    "keras-hub": (load_keras_hub, BEAM_SIZE, "float32"),
 }
 
 

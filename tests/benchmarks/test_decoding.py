@@ -100,23 +100,14 @@ def test_a_random_model_decodes_as_long_as_it_is_told(endless):
     np.testing.assert_array_equal(found, ids[:, 1:])
 
 
-@pytest.mark.parametrize(
-    "system",
-    [
-        pytest.param("keras-hub", marks=pytest.mark.peers("keras_hub")),
-        pytest.param("hugging-face", marks=pytest.mark.peers("torch", "transformers")),
-    ],
-)
-def test_a_peer_decodes_as_long_as_it_is_told(system, endless):
+@pytest.mark.peers("torch", "transformers")
+def test_a_peer_decodes_as_long_as_it_is_told(endless):
     _, folder = endless
-    load, *settings = systems.SYSTEMS[system]
-    setting = systems.Setting(folder, Threads(), *settings)
 
-    found = decode(load(setting), [BATCH])["outputs"]
+    translate = systems.load_hugging_face(systems.Setting(folder))
 
+    found = decode(translate, [BATCH])["outputs"]
     assert [len(ids) for ids in found] == [5, 5, 5]  # Without the last.
-    if system == "keras-hub":  # Its weights are those of the package.
-        assert found == decode(systems.load_package(setting), [BATCH])["outputs"]
 
 
 def test_a_system_that_decodes_less_is_left_out():
@@ -149,7 +140,7 @@ def show_rows(text):
 
 @pytest.mark.slow
 def test_systems_decode_side_by_side(run_dir, tmp_path, monkeypatch, capsys):
-    (tmp_path / "keras_hub.py").write_text("raise ImportError('not here')")
+    (tmp_path / "torch.py").write_text("raise ImportError('not here')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     for name in ("source", "reference"):
         (tmp_path / name).write_text("\n".join(SENTENCES * 2))
@@ -158,7 +149,7 @@ def test_systems_decode_side_by_side(run_dir, tmp_path, monkeypatch, capsys):
         [
             *("--sizes=check", "--vocabulary-size=400", "--sentences=4"),
             *("--batch-sizes", "1", "2", "--repetitions=2"),
-            *("--systems", "package", "litert", "keras-hub"),
+            *("--systems", "package", "litert", "hugging-face"),
             *("--source", str(tmp_path / "source")),
             *("--reference", str(tmp_path / "reference")),
             *("--run-dir", str(run_dir)),
@@ -166,7 +157,7 @@ def test_systems_decode_side_by_side(run_dir, tmp_path, monkeypatch, capsys):
     )
 
     printed = capsys.readouterr().out
-    assert "check, 400, batch 1: keras-hub is left out: not here" in printed
+    assert "check, 400, batch 1: hugging-face is left out: not here" in printed
     rows = show_rows(printed)
     assert [row[:3] for row in rows] == [
         [model, batch_size, system]
