@@ -55,11 +55,8 @@ def print_answers(size: str, precision: str, found: dict[str, Measured]) -> None
         return
     answers = {system: measured.answers for system, measured in found.items()}
     # The peak is that of the library that multiplies fastest.
-    peak = (
-        2
-        * PRODUCT_WIDTH**3
-        / min(median_seconds(runs[PRODUCT]) for runs in answers.values())
-    )
+    fastest = min(median_seconds(runs[PRODUCT]) for runs in answers.values())
+    peak = 2 * PRODUCT_WIDTH**3 / fastest
     cells = []
     for fill in FILLS:
         for system, runs in answers.items():
