@@ -7,7 +7,6 @@ The command needs `tensorflow`, `tensorflow_text` and the messages of TF
 Serving, but none of the model's code.
 """
 
-import argparse
 import dataclasses
 import json
 import pathlib
@@ -18,7 +17,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
 from command_line.errors import describe_error, exit_on_user_error
-from command_line.options import add_options, option, read_options
+from command_line.options import option, parse_command
 from command_line.progress import show_progress
 from export.bundle import file_layout
 from export.bundle.graph_inspection import (
@@ -266,10 +265,8 @@ def run(options: CheckOptions) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m export.check", description=__doc__)
-    add_options(parser, CheckOptions)
     with exit_on_user_error():
-        run(read_options(parser.parse_args(argv), CheckOptions))
+        run(parse_command("export.check", __doc__, CheckOptions, argv))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ document: the command splits it into sentences, translates these, and keeps the
 rest.
 """
 
-import argparse
 import collections
 import contextlib
 import dataclasses
@@ -16,7 +15,7 @@ import sys
 from collections.abc import Callable
 
 from command_line.errors import InvalidDocumentError, UserError, exit_on_user_error
-from command_line.options import add_options, option, part, read_options
+from command_line.options import option, parse_command, part
 from command_line.progress import show_progress
 from command_line.text_files import open_atomically, open_text, strip_byte_order_mark
 from documents.formats import FORMAT_OF_SUFFIX
@@ -61,12 +60,6 @@ class TranslateOptions(TranslatorOptions):
     sampling: SamplingOptions = part(
         "sampling", "needs an export with the signature `sample`"
     )
-
-
-def parse_options(argv: list[str] | None = None) -> TranslateOptions:
-    parser = argparse.ArgumentParser(prog="python -m translate", description=__doc__)
-    add_options(parser, TranslateOptions)
-    return read_options(parser.parse_args(argv), TranslateOptions)
 
 
 def check_options(options: TranslateOptions) -> None:
@@ -152,7 +145,7 @@ def run(options: TranslateOptions) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     with exit_on_user_error():
-        run(parse_options(argv))
+        run(parse_command("translate", __doc__, TranslateOptions, argv))
 
 
 if __name__ == "__main__":

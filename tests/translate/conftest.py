@@ -3,13 +3,13 @@
 import pytest
 
 from tests.helpers.example_sentences import TEXT_WITH_MARKUP
-from translate import explain
+from translate.loading import load_export
 from translate.report.explanation_page import describe_translation
 
 
 @pytest.fixture(scope="session")
 def export_runtime(export_dir):
-    return explain.load(export_dir)
+    return load_export(export_dir)
 
 
 @pytest.fixture(scope="session")

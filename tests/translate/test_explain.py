@@ -20,7 +20,7 @@ from translate.report.explanation_page import (
 def test_the_command_writes_one_file_that_needs_nothing(
     export_runtime, export_dir, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(explain, "load", {export_dir: export_runtime}.get)
+    monkeypatch.setattr(explain, "load_export", {export_dir: export_runtime}.get)
     output = tmp_path / "report.html"
 
     options = [f"--export-dir={export_dir}", f"--output={output}"]
