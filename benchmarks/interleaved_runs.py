@@ -104,26 +104,21 @@ class Worker:
 def make_command(module: str, options: dict) -> dict:
     """Returns the arguments of `subprocess.Popen` for a module with options.
 
-    The option `"threads"` is the `Threads` of each library, and `"backend"` that
-    of Keras, TensorFlow on the CPU by default.
+    The option `"threads"` is the `Threads` of each library.
     """
     workers, threads = options["threads"]
-    backend = options.get("backend", "tensorflow")
-    devices = {"CUDA_VISIBLE_DEVICES": "-1"} if backend == "tensorflow" else {}
     return {
         "args": [sys.executable, "-m", module, json.dumps(options, default=str)],
         "cwd": ROOT,
         "env": {
             **os.environ,
-            **devices,
-            "KERAS_BACKEND": backend,
+            "CUDA_VISIBLE_DEVICES": "-1",
+            "KERAS_BACKEND": "tensorflow",
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "TF_ENABLE_ONEDNN_OPTS": "1",  # As `train` sets it.
             "TF_NUM_INTRAOP_THREADS": f"{threads}",
             "TF_NUM_INTEROP_THREADS": f"{workers * threads}",
             "OMP_NUM_THREADS": f"{threads}",
-            # The processes share a GPU.
-            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         },
     }
 
@@ -138,17 +133,10 @@ def run_interleaved(
 ) -> dict[str, Measured]:
     """Chooses the threads of each system, then runs all in alternation.
 
-    Args:
-        title: Name of the measurement, for the messages.
-        module: Module of the processes.
-        systems: The options of a process and the settings to try, by the name of
-            each system.
-        probe: The order of the short runs, whose answers have `"seconds"`.
-        orders: Lines that each system gets in every repetition.
-        repetitions: Int, how often.
-
-    Returns:
-        What each system answered; without the systems that are left out.
+    `systems` are the options of a process of the module, and the settings to try, by
+    the name of each system; `probe` is the order of the short runs, whose answers
+    have `"seconds"`; each system gets the orders in every repetition. What was left
+    out is not in the result.
     """
     chosen = {}
     for system, (options, settings) in systems.items():

@@ -27,7 +27,7 @@ ARTICLES = {"el", "la", "los", "las"}
 def draw_sentences(count: int, seed: int) -> list[tuple[str, str, list]]:
     """Returns sentences, their translations, and phrases of both."""
     rng, found = random.Random(seed), {}
-    held_out = generator.held_out_combinations(0)
+    held_out = generator.held_out_combinations()
     while len(found) < count:
         scene = generator.Sentence(rng.choice(generator.patterns()), rng)
         english, spanish = scene.english, scene.spanish

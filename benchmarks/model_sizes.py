@@ -44,11 +44,6 @@ SIZES = {
     "tiny": Size(4, 128, 256, 4, 0.3, 10_000, 256, 32),
     "check": Size(1, 16, 32, 2, 0.1, 100, 8, 8),
 }
-# Batches of 25,088 positions of a side, as in Section 5.1; for GPUs.
-GPU_SIZES = {
-    "base-gpu": Size(6, 512, 2048, 8, 0.1, 37_000, 784, 32),
-    "big-gpu": Size(6, 1024, 4096, 16, 0.3, 37_000, 784, 32),
-}
 # Students as wide as Mozilla's `tiny`, with 6 layers in the encoder.
 STUDENT = Size(6, 256, 1536, 8, 0.0, 8_000, 64, 32)
 STUDENTS = {

@@ -25,7 +25,6 @@ COMMANDS = {
     "evaluate": "translate.evaluate",
     "explain": "translate.explain",
     "bulk": "translate.bulk",
-    "check-server": "translate.check_server",
     "serve": "serve",
     "convert": "convert",
 }

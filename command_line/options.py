@@ -115,6 +115,19 @@ def parse_or_show_examples(
     return parser.parse_args(argv)
 
 
+def parse_command(
+    name: str, description: str, cls: type, argv: list[str] | None
+) -> Any:
+    """Returns the options of `python -m NAME`, a dataclass."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {name}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_options(parser, cls)
+    return read_options(parser.parse_args(argv), cls)
+
+
 def parse_known_options(
     parser: argparse.ArgumentParser, cls: type, argv: list[str] | None
 ) -> tuple[Any, list[str]]:

@@ -48,8 +48,6 @@ POSITIONS = (
 
 
 class Heads(NamedTuple):
-    """The heads of a model."""
-
     count: int
     stored: int  # Features of a head in the file.
     key_dim: int
@@ -126,7 +124,6 @@ def is_scaled(options: CheckedOptions, width: int) -> bool:
 
 
 def is_shared(tensors: Tensors, one: str, other: str) -> bool:
-    """Returns whether two matrices are the same."""
     return np.array_equal(tensors.take(one), tensors.take(other))
 
 
@@ -197,8 +194,8 @@ def read_positions(tensors: Tensors) -> tuple[Sines | None, np.ndarray | None]:
 def find_sines(table: np.ndarray) -> Sines | None:
     """Returns the parameters of a table `(T, D)`, or `None` if it is learned.
 
-    It has one row at least, and an even number of features, four at least.
-    Wavelengths and the index of the first position differ between systems.
+    It has one row at least, and an even number of features, four at least. The index
+    of the first position differs between systems.
     """
     width = table.shape[1]
     found = {}
@@ -207,18 +204,9 @@ def find_sines(table: np.ndarray) -> Sines | None:
             sines, cosines = np.split(table, 2, axis=1)
         else:
             sines, cosines = table[:, ::2], table[:, 1::2]
-        phases = np.arctan2(sines, cosines)
         # The fastest pair turns by 1 from each position to the next.
-        offset = round(float(phases[0, 0]) % (2 * np.pi))
-        wavelengths = [1e4, max_wavelength(width)]
-        # The slowest pair has made no whole turn in a short time.
-        last = min(len(phases), 4) - 1
-        angle = float(phases[last, -1])
-        if last + offset > 0 and angle > 0:
-            wavelength = ((last + offset) / angle) ** (width / (width - 2))
-            # Few digits, since it is measured; in 16 bits even fewer.
-            wavelengths += [float(f"{wavelength:.{n}g}") for n in (1, 2, 3, 6)]
-        for wavelength in wavelengths:
+        offset = round(float(np.arctan2(sines[0, 0], cosines[0, 0])) % (2 * np.pi))
+        for wavelength in (1e4, max_wavelength(width)):
             rates = wavelength ** (-np.arange(0, width, 2) / width)
             angles = (offset + np.arange(len(table)))[:, None] * rates
             error = np.abs([np.sin(angles) - sines, np.cos(angles) - cosines]).max()

@@ -202,7 +202,6 @@ def read_vocabularies(
 
 
 def read_pieces(folder: pathlib.Path, side: str, tensors: Tensors) -> dict[str, int]:
-    """Reads the ids of the pieces of a side."""
     path = folder / "shared_vocabulary.json"
     if not path.exists():
         path = folder / f"{side}_vocabulary.json"

@@ -44,7 +44,6 @@ def tensor_name_of(path: tuple[str, ...]) -> str:
 
 
 def read(folder: pathlib.Path) -> Converted:
-    """Reads a model's folder."""
     configuration = read_configuration(folder / "config.json")
     tensors = open_weights(folder)
     sources, targets, *tokenizers = read_vocabularies(folder, configuration)
@@ -86,7 +85,6 @@ def read(folder: pathlib.Path) -> Converted:
 
 
 def open_weights(folder: pathlib.Path) -> Tensors:
-    """Opens the weights of a model's folder."""
     path = folder / "model.safetensors"
     if path.exists():
         return open_safetensors(path)

@@ -46,7 +46,6 @@ class Configuration:
 
 
 def read_architecture(options: CheckedOptions) -> Architecture:
-    """Reads the hyperparameters of the model."""
     for key in ("_attention_heads", "_ffn_dim"):
         options.both(key)
     return Architecture(

@@ -71,7 +71,6 @@ SUPPORTED_SEARCH_VALUES = {
 
 
 def read_configuration(text: bytes, path: pathlib.Path) -> CheckedOptions:
-    """Reads the configuration that a model holds."""
     options = read_yaml(text, f"the configuration of {path}")
     known = {*SUPPORTED_VALUES, *OTHER_OPTIONS.split()}
     for key, value in options.found.items():
@@ -82,7 +81,6 @@ def read_configuration(text: bytes, path: pathlib.Path) -> CheckedOptions:
 
 
 def read_yaml(text: bytes, where: str) -> CheckedOptions:
-    """Reads a YAML mapping."""
     try:
         found = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:

@@ -27,8 +27,6 @@ LICENSES = ("LICENSE*", "LICENCE*", "COPYING*", "README*")
 
 @dataclasses.dataclass(frozen=True)
 class Converted:
-    """A converted model."""
-
     model: Transformer
     source_proto: bytes
     target_proto: bytes  # The same if both sides share one.

@@ -41,7 +41,6 @@ class Tensors:
 
     @property
     def num_elements(self) -> int:
-        """Number of elements of all tensors."""
         return sum(map(math.prod, self.shapes.values()))
 
     def check(self, name: str, shape: tuple[int, ...]) -> None:
@@ -90,7 +89,6 @@ class Tensors:
 
 
 def open_safetensors(path: pathlib.Path) -> Tensors:
-    """Opens a file of the safetensors library."""
     import safetensors
 
     # Opened for each tensor: while a file is open, pages that were read count
@@ -111,7 +109,6 @@ def open_safetensors(path: pathlib.Path) -> Tensors:
 
 
 def open_npz(path: pathlib.Path) -> Tensors:
-    """Opens a NumPy archive."""
     kind = "a NumPy archive"
     with refuse_damage(path, f", and {kind}"), zipfile.ZipFile(path) as archive:
         check_unpacked_size(archive, path)

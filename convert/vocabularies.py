@@ -78,13 +78,8 @@ def make_vocabularies(
 ) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
     """Reorders both vocabularies, and makes SentencePiece models with our ids.
 
-    Args:
-        protos: Their SentencePiece models.
-        tables: As of `make_vocabulary`.
-        specials: As of `make_vocabulary`.
-        shares: Bool, whether both sides have one table.
-        has_codes: As of `replace_ids`.
-        unused: Beginnings of pieces that no tokenizer needs.
+    The arguments are those of `make_vocabulary` and `replace_ids` for each side;
+    `unused` are beginnings of pieces that no tokenizer needs.
     """
     used = [pieces_of(proto) for proto in protos]
     if shares:
@@ -98,7 +93,6 @@ def make_vocabularies(
 
 
 def read_proto(path: pathlib.Path) -> ModelProto:
-    """Reads a SentencePiece model."""
     try:
         proto = ModelProto.FromString(path.read_bytes())
         if not proto.pieces:

@@ -66,16 +66,10 @@ def make_model(
 ) -> Transformer:
     """Makes a model, and sets all weights but learned positions.
 
-    Args:
-        architecture: Its hyperparameters.
-        tensors: All tensors of the other system's file.
-        vocabularies: Those of sources and of targets.
-        shares: Bool, whether both sides have one matrix.
-        sequence_length: Int, number of positions.
-        take_table: Function from `"source"`, `"target"`, `"output"` or `"bias"`
-            to their embedding matrix, or matrix or bias of the logits.
-        take_weight: Function from path and shape of a weight to their array.
-        in_halves: Bool, whether their order of features is another.
+    `take_table` returns their matrix of `"source"`, `"target"` or `"output"`, or
+    their `"bias"` of the logits; `take_weight` their array of a weight, by its path
+    and shape. It `shares` one matrix between both sides; `in_halves` says whether
+    their order of features is another.
     """
     needed = count_weights(architecture)
     if needed > tensors.num_elements:

@@ -11,7 +11,7 @@ conjugation and word order. The English decides the Spanish: "you" is always
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 
 from demo_corpus import lexicon
@@ -30,6 +30,7 @@ from demo_corpus.parts_of_speech import (
 
 Pair = tuple[str, str]
 
+SEED = 0
 SIZES = {"train": 20_000, "validation": 500, "test": 500, "unseen": 500}
 # The share of the combinations of any one word that training never sees.
 HELD_OUT_SHARE = 0.1
@@ -37,26 +38,20 @@ HELD_OUT_SHARE = 0.1
 MAX_DRAWS = 100
 
 
-def demo_corpus(seed: int = 0) -> dict[str, list[Pair]]:
+def demo_corpus() -> dict[str, list[Pair]]:
     """Generate the splits of the demo data set.
 
     The patterns occur about equally often, no English sentence occurs twice,
     and every word of the other splits occurs in "train".
 
-    Args:
-        seed: Int. Equal seeds give equal corpora.
-
     Returns:
         Lists of `(english, spanish)` by split: "train" (20,000 pairs),
         "validation", "test" and "unseen" (500 each). Each sentence of
-        "unseen" has one of `held_out_combinations(seed)` and no other
+        "unseen" has one of `held_out_combinations()` and no other
         sentence has any: its words are known, but not together.
-
-    Example:
-        >>> english, spanish = demo_corpus(seed=0)["train"][0]
     """
-    rng = random.Random(seed)
-    held_out = held_out_combinations(seed)
+    rng = random.Random(SEED)
+    held_out = held_out_combinations()
     train, validation, test, unseen = SIZES.values()
     spare = train // 20  # In case of words that training lacks.
     seen = _generate(
@@ -85,7 +80,7 @@ def demo_corpus(seed: int = 0) -> dict[str, list[Pair]]:
     }
 
 
-def held_out_combinations(seed: int = 0) -> set[Pair]:
+def held_out_combinations() -> set[Pair]:
     """Choose the combinations of words that only "unseen" contains.
 
     They are pairs of English words, `(adjective, noun)` or `(verb, object)`. Most
@@ -100,7 +95,7 @@ def held_out_combinations(seed: int = 0) -> set[Pair]:
         if noun.kind in word.kinds and word.english not in participles
     ]
     total = Counter(word for pair in combinations for word in pair)
-    random.Random(seed).shuffle(combinations)
+    random.Random(SEED).shuffle(combinations)
     count, held_out = Counter(), set()
     for pair in combinations:
         if all(count[word] < HELD_OUT_SHARE * total[word] - 1 for word in pair):
@@ -183,23 +178,21 @@ class Sentence:
         self._rng = rng
         self.drawn: dict[str, Invariable | Phrase | Word] = {"it": IT}
         self.combinations: set[Pair] = set()
-        english, spanish = (
-            "".join(text for _, text in self.fill_parts(language))
-            for language in self._templates
-        )
+        english, spanish = map(self._fill, self._templates)
         for rule, replacement in SPANISH_RULES:
             spanish = rule.sub(replacement, spanish)
         self.english, self.spanish = capitalize(english), capitalize(spanish)
 
-    def fill_parts(self, language: str) -> Iterator[Pair]:
-        """Yield the parts of a filled template, each after its slot or ""."""
+    def _fill(self, language: str) -> str:
+        text = ""
         for literal, slot, form, target in slots(self._templates[language]):
-            yield "", literal
+            text += literal
             if slot:
                 word = self.get(slot, target or "subject")
                 subject = self.drawn.get("subject", IT)
                 agreeing = self.get(target) if target else subject
-                yield slot, word.write(language, form, agreeing)
+                text += word.write(language, form, agreeing)
+        return text
 
     def get(self, slot: str, target: str = "subject") -> Invariable | Phrase | Word:
         """Look up what fills a slot; draw it when it is first met."""

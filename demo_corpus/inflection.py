@@ -94,11 +94,9 @@ def english_verb(row: str, auxiliary: bool) -> Forms:
 def spanish_verb(infinitive: str, change: str, irregular: dict[str, str]) -> Forms:
     """Conjugate a Spanish verb.
 
-    Args:
-        infinitive: The infinitive.
-        change: Vowels that replace the last of the stem under stress, or "".
-        irregular: Forms such as `{"yo": "doy", "past": "di diste dio dimos dieron"}`;
-            a past of one part is a stem as in "traje".
+    The vowels `change` replace the last of the stem under stress. Irregular are forms
+    such as `{"yo": "doy", "past": "di diste dio dimos dieron"}`; a past of one part
+    is a stem as in "traje".
     """
     stem, ending = infinitive[:-2], infinitive[-2:]
     stressed = re.sub("[eou](?=[^aeiou]*$)", change, stem) if change else stem

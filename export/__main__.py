@@ -17,13 +17,7 @@ from command_line.options import (
     read_options,
 )
 from command_line.recorded_search_options import check_decoding
-from export.bundle.model_loading import (
-    choose_samples,
-    load_run,
-    read_arguments,
-    read_notes,
-    read_run,
-)
+from export.bundle.model_loading import load_run, read_arguments, read_notes, read_run
 from export.bundle.server_config import choose_name
 from export.bundle.write_version import write_version
 from export.ctranslate2.model_directory import write_ctranslate2
@@ -59,7 +53,7 @@ SERVER_OPTIONS = ("model_name", "signatures")
 # Those that other formats do not have.
 LACKING = {
     "litert": (*SERVER_OPTIONS, "constrain_trees"),
-    "ctranslate2": (*SERVER_OPTIONS, *ALIGNMENT, *RULES, "samples"),
+    "ctranslate2": (*SERVER_OPTIONS, *ALIGNMENT, *RULES),
 }
 
 
@@ -73,8 +67,6 @@ def search_option(name: str, help: str, kind: type):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """Options of `python -m export`."""
-
     run_dir: list[pathlib.Path] = option(
         help="folder of a finished run; several times: an ensemble, whose "
         "probabilities are the means of the models'",
@@ -154,14 +146,6 @@ class ExportOptions:
     )
     model_name: str | None = option(
         None, "the model's name in requests (default: the name of --export-dir)"
-    )
-
-    samples: pathlib.Path | None = option(
-        None,
-        "text, one sentence a line, whose first five are kept with the "
-        "model's answers (default: some of the validation set)",
-        kind=pathlib.Path,
-        metavar="FILE",
     )
 
 
@@ -249,7 +233,7 @@ def write_saved_model(options: ExportOptions, settings: SearchSettings) -> pathl
     count = len(signatures)
     print(f"tracing {count} signatures, and writing samples", flush=True)
     folder = write_version(
-        translator, options.run_dir, export_dir, name, options.version, options.samples
+        translator, options.run_dir, export_dir, name, options.version
     )
     print(f"{folder} serves; {export_dir / 'README.md'} says how")
     return folder
@@ -269,7 +253,7 @@ def run(options: ExportOptions) -> None:
         arguments = settings, options.precision, export_dir, options.version
         model = read_run(run_dir)
         if options.format == "litert":
-            samples = choose_samples(read_notes(run_dir), options.samples)
+            samples = read_notes(run_dir).get("samples", ())
             folder = write_litert(*model, *arguments, samples)
         else:
             folder = write_ctranslate2(*model, *arguments)

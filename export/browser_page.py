@@ -10,14 +10,13 @@ runs the model in the browser. The translations are those of
 `litert_translator`.
 """
 
-import argparse
 import dataclasses
 import json
 import pathlib
 import shutil
 
 from command_line.errors import UserError, exit_on_user_error, refuse_damage
-from command_line.options import add_options, option, read_options
+from command_line.options import option, parse_command
 from export.bundle.file_layout import LITERT_CONFIG, LITERT_ENCODER, LITERT_STEP
 from export.bundle.versions import EXPORT_DIR, find_version
 
@@ -30,8 +29,6 @@ SOURCES = pathlib.Path(__file__).parent / "litert" / "page"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PageOptions:
-    """Options of `python -m export.browser_page`."""
-
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     page_dir: pathlib.Path = option(
         help="folder to write, which may not exist", kind=pathlib.Path, metavar="DIR"
@@ -95,11 +92,6 @@ def write_page(
 
 
 def run(options: PageOptions) -> None:
-    if not any(options.export_dir.glob(f"*/{LITERT_STEP}")):
-        raise UserError(
-            "--export-dir must be a folder that `python -m export --format "
-            f"litert` wrote. Received: {options.export_dir}"
-        )
     folder = find_version(options.export_dir, LITERT_STEP)
     packages = find_packages(options.npm_dir)
     write_page(folder, packages, options.page_dir)
@@ -110,14 +102,8 @@ def run(options: PageOptions) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m export.browser_page",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_options(parser, PageOptions)
     with exit_on_user_error():
-        run(read_options(parser.parse_args(argv), PageOptions))
+        run(parse_command("export.browser_page", __doc__, PageOptions, argv))
 
 
 if __name__ == "__main__":

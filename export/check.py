@@ -7,7 +7,6 @@ The command needs `tensorflow`, `tensorflow_text` and the messages of TF
 Serving, but none of the model's code.
 """
 
-import argparse
 import dataclasses
 import json
 import pathlib
@@ -17,8 +16,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
-from command_line.errors import UserError, describe_error, exit_on_user_error
-from command_line.options import add_options, option, read_options
+from command_line.errors import describe_error, exit_on_user_error
+from command_line.options import option, parse_command
 from command_line.progress import show_progress
 from export.bundle import file_layout
 from export.bundle.graph_inspection import (
@@ -78,27 +77,18 @@ class SessionModel:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """Options of `python -m export.check`."""
-
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     version: int | None = option(None, "which one (default: the newest)", int)
 
 
-def check_version(
-    folder: pathlib.Path, connect: Callable | None = None
-) -> Iterator[Check]:
-    """Runs the checks of a version and yields their results.
-
-    Args:
-        folder: Folder of the version, in the folder of the export.
-        connect: Function from the model's name to a function from the name of a
-            signature and its inputs to its outputs, which answers the samples;
-            the version is then not loaded.
-    """
-    check, bundle = check_loading("bundle", lambda: read_bundle(folder))
+def check_version(folder: pathlib.Path) -> Iterator[Check]:
+    """Runs the checks of a version and yields their results."""
+    check, files = check_loading(
+        "bundle", lambda: read_digests(folder / file_layout.BUNDLE)
+    )
     checks = [check]
-    if bundle is not None:
-        checks.append(check_files(folder, bundle["files"]))
+    if files is not None:
+        checks.append(check_files(folder, files))
     check, meta_graph = check_loading("graph", lambda: read_meta_graph(folder))
     checks.append(check_ops(meta_graph) if meta_graph else check)
     yield from checks
@@ -106,20 +96,16 @@ def check_version(
     if meta_graph:
         yield check_xla(meta_graph)
     if any(check.problems for check in checks):
-        for name in ("samples",) if connect else RUNTIME_CHECKS:
+        for name in RUNTIME_CHECKS:
             yield Check(name, left_out=LEFT_OUT)
         return
-    if connect:
-        signatures, ask = served_signatures(meta_graph), connect(bundle["model_name"])
-    else:
-        check, model = check_loading("session", lambda: SessionModel(folder))
-        if model is None:
-            yield check
-            return
-        signatures, ask = model.signatures, model.run
-        yield Check("session", [f"{len(signatures)} signatures"])
-        yield check_warmup(ask, folder / file_layout.WARMUP)
-    yield check_samples(ask, signatures, folder)
+    check, model = check_loading("session", lambda: SessionModel(folder))
+    if model is None:
+        yield check
+        return
+    yield Check("session", [f"{len(model.signatures)} signatures"])
+    yield check_warmup(model.run, folder / file_layout.WARMUP)
+    yield check_samples(model.run, model.signatures, folder)
 
 
 def check_loading(name: str, load: Callable) -> tuple[Check, object]:
@@ -130,16 +116,11 @@ def check_loading(name: str, load: Callable) -> tuple[Check, object]:
         return Check(name, problems=[describe_error(error)]), None
 
 
-def read_bundle(folder: pathlib.Path) -> dict:
-    bundle = json.loads((folder / file_layout.BUNDLE).read_text(encoding="utf-8"))
-    return {"model_name": bundle["model_name"], "files": read_files(bundle)}
-
-
-def read_files(content: dict) -> dict[str, dict]:
-    """Returns the digests in the JSON of a version; an error if it is damaged."""
+def read_digests(path: pathlib.Path) -> dict[str, dict]:
+    """Returns the result of `list_files` that the JSON of a version holds."""
     return {
         name: {key: file[key] for key in ("bytes", "sha256")}
-        for name, file in content["files"].items()
+        for name, file in json.loads(path.read_text("utf-8"))["files"].items()
     }
 
 
@@ -220,8 +201,6 @@ def check_samples(ask: Callable, signatures: dict, folder: pathlib.Path) -> Chec
                 f"{sample.signature}: {abbreviate(text)} -> {abbreviate(translation)}"
                 for text, translation in pairs
             ]
-    except UserError:  # An unreachable server is not a damaged export.
-        raise
     except Exception as error:  # Parsers raise many kinds for damaged files.
         check.problems.append(describe_error(error))
     return check
@@ -233,12 +212,10 @@ def check_litert(folder: pathlib.Path, load: Callable) -> Iterator[Check]:
     `load` returns the `litert_translator.Translator` of a folder.
     """
 
-    def read_json(name):
-        return json.loads((folder / name).read_text("utf-8"))
-
     def check_translations():
         translator, check = load(folder), Check("samples")
-        for sample in read_json(file_layout.LITERT_SAMPLES):
+        path = folder / file_layout.LITERT_SAMPLES
+        for sample in json.loads(path.read_text("utf-8")):
             (found,) = translator.translate([sample["source"]])
             text, score = sample["translation"], sample["score"]
             if found.text != text or not is_close(found.score, score):
@@ -252,7 +229,7 @@ def check_litert(folder: pathlib.Path, load: Callable) -> Iterator[Check]:
         return check
 
     name = file_layout.LITERT_CONFIG
-    check, files = check_loading(name, lambda: read_files(read_json(name)))
+    check, files = check_loading(name, lambda: read_digests(folder / name))
     yield check
     if files is not None:
         check = check_files(folder, files)
@@ -288,10 +265,8 @@ def run(options: CheckOptions) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m export.check", description=__doc__)
-    add_options(parser, CheckOptions)
     with exit_on_user_error():
-        run(read_options(parser.parse_args(argv), CheckOptions))
+        run(parse_command("export.check", __doc__, CheckOptions, argv))
 
 
 if __name__ == "__main__":

@@ -118,7 +118,6 @@ def list_rows(sizes: Sizes) -> list[dict]:
 
 
 def measure(sizes: Sizes) -> list[dict]:
-    """Measures all layers along both axes."""
     # GNU's C library keeps large blocks, so that no memory is asked for twice.
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
         mallopt(M_MMAP_THRESHOLD, 1 << 30)

@@ -5,12 +5,11 @@ sustains. The other count is of the work itself: every matrix product in the
 graph of an update, forward and backward, times the updates.
 """
 
-import argparse
 import dataclasses
 
 from command_line.errors import exit_on_user_error
 from command_line.markdown import format_table
-from command_line.options import add_options, option, positive, read_options
+from command_line.options import option, parse_command, positive
 from keras_transformer import PRESETS
 from paper.graph_flops import update_flops
 from train.resolve_options import require_preset
@@ -25,8 +24,6 @@ PRINTED = {"base": 3.3e18, "big": 2.3e19}
 
 @dataclasses.dataclass(frozen=True)
 class CostOptions:
-    """Options of the command."""
-
     preset: str = option("base", f"one of {', '.join(PRESETS)}", metavar="NAME")
     length: int = option(25, "tokens of a sentence, all alike", kind=positive(int))
 
@@ -60,11 +57,8 @@ def run(options: CostOptions) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m paper.table2", description=__doc__)
-    add_options(parser, CostOptions)
-    args = parser.parse_args(argv)
     with exit_on_user_error():
-        run(read_options(args, CostOptions))
+        run(parse_command("paper.table2", __doc__, CostOptions, argv))
 
 
 if __name__ == "__main__":

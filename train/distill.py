@@ -1,10 +1,9 @@
 """Trains a student on the translations of a teacher (Kim and Rush, 2016).
 
 The teacher, an export, translates the training sources into a file in RUN_DIR;
-a student learns from these pairs. All options but --teacher and --references
-are those of `python -m train`, without --train-target, --alignments and
---drop-invalid, and with validation files. The same command continues where it was
-interrupted.
+a student learns from these pairs. All options but --teacher are those of
+`python -m train`, without --train-target, --alignments and --drop-invalid, and with
+validation files. The same command continues where it was interrupted.
 """
 
 import argparse
@@ -17,7 +16,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable
 
 import train.__main__ as train_command
@@ -49,26 +47,14 @@ class DistillationOptions:
         kind=pathlib.Path,
         metavar="EXPORT_DIR",
     )
-    references: pathlib.Path | None = option(
-        None,
-        "translations of the training sources: the student learns, of the "
-        "teacher's best translations of a line, as many as its beam has, the "
-        "one with the highest BLEU against the reference",
-        kind=pathlib.Path,
-        metavar="FILE",
-    )
 
 
 def translate_sources(
-    teacher: pathlib.Path,
-    sources: pathlib.Path,
-    targets: pathlib.Path,
-    references: pathlib.Path | None = None,
+    teacher: pathlib.Path, sources: pathlib.Path, targets: pathlib.Path
 ) -> None:
     """Writes a teacher's translation of each line; continues a started file."""
     part = targets.with_name(f"{targets.name}.part")
-    with contextlib.ExitStack() as stack:
-        file = stack.enter_context(part.open("ab+"))
+    with part.open("ab+") as file:
         lock(file, part)
         if targets.exists():
             part.unlink(missing_ok=True)
@@ -76,18 +62,8 @@ def translate_sources(
         done = drop_incomplete_line(file)
         if done:
             print(f"continuing after line {done:,} of {sources}")
-        options = ["--export-dir", str(teacher)]
-        if references:
-            folder = stack.enter_context(tempfile.TemporaryDirectory())
-            rest = pathlib.Path(folder) / references.name.removesuffix(".gz")
-            with rest.open("w", encoding="utf-8") as remaining:
-                for line in itertools.islice(read_lines(references), done, None):
-                    remaining.write(f"{line}\n")
-            # A run may end between its last line and the renaming.
-            if rest.stat().st_size:
-                options += ["--nearest-to", str(rest)]
         process = subprocess.Popen(
-            [sys.executable, "-m", "translate", *options],
+            [sys.executable, "-m", "translate", "--export-dir", str(teacher)],
             stdin=subprocess.PIPE,
             stdout=file,
         )
@@ -154,14 +130,12 @@ def parse_own_options(argv: list[str] | None) -> tuple[DistillationOptions, list
     return parse_known_options(parser, DistillationOptions, argv)
 
 
-def name_of(teacher: pathlib.Path, *texts: pathlib.Path) -> str:
-    """Returns a name for the translations, which depends on all of these."""
-    digest = hashlib.sha256()
-    for path in texts:
-        try:
-            digest.update(digest_of(path))
-        except OSError:
-            raise UserError(f"no such file: {path}") from None
+def name_of(teacher: pathlib.Path, source: pathlib.Path) -> str:
+    """Returns a name for the translations, which depends on both."""
+    try:
+        digest = hashlib.sha256(digest_of(source))
+    except OSError:
+        raise UserError(f"no such file: {source}") from None
     versions = [p for p in teacher.glob("[0-9]*/") if p.name.isdecimal()]
     if not versions:
         raise UserError(
@@ -208,29 +182,20 @@ def run(argv: list[str] | None) -> list[str]:
             "--train-source must be the text that the teacher translates. "
             "Received: none"
         )
-    texts = [source, own.references] if own.references else [source]
-    for path in texts:
-        refuse_pipe(path)
-    name = name_of(own.teacher, *texts)
-    counts = [sum(1 for _ in read_lines(path)) for path in texts]
-    if len({*counts}) > 1:
-        raise UserError(
-            f"--references must have a line for each of {source}, "
-            f"{counts[0]:,}. Received: {counts[1]:,} in {own.references}"
-        )
+    refuse_pipe(source)
     run_dir = given.run.run_dir
-    targets = run_dir / f"distilled-{name}.txt"
+    targets = run_dir / f"distilled-{name_of(own.teacher, source)}.txt"
     rest += ["--train-target", str(targets)]
     check_training(parse_options(rest))
     others = [path.name for path in run_dir.glob("distilled-*.txt") if path != targets]
     if others and read_arguments(run_dir):
         raise UserError(
-            "--teacher, --train-source and --references must be those of the run in "
+            "--teacher and --train-source must be those of the run in "
             f"{run_dir}, whose text is {others[0]}; take another --run-dir. Received: "
             f"--teacher {own.teacher}, with which it would be {targets.name}"
         )
     run_dir.mkdir(parents=True, exist_ok=True)
-    translate_sources(own.teacher, source, targets, own.references)
+    translate_sources(own.teacher, source, targets)
     return rest
 
 

@@ -5,7 +5,6 @@ sorted by length within a window, and written in their original order. A documen
 is split into sentences, which are translated; the rest is kept.
 """
 
-import argparse
 import collections
 import contextlib
 import dataclasses
@@ -15,7 +14,7 @@ import sys
 from collections.abc import Iterator
 
 from command_line.errors import InvalidDocumentError, UserError, exit_on_user_error
-from command_line.options import add_options, flag, option, part, read_options
+from command_line.options import option, parse_command, part
 from command_line.progress import show_progress
 from command_line.text_files import (
     check_lines,
@@ -31,7 +30,6 @@ from translate.document_translation import (
 )
 from translate.line_batching import print_warnings, translate_lines
 from translate.loading import TranslatorOptions, load
-from translate.nearest_to_reference import NearestTranslator
 from translate.runtime.runtime import Runtime
 from translate.sampling import Sampler, SamplingOptions
 from translate.scoring.parse_scores import describe_repairs, repair_trees
@@ -41,8 +39,6 @@ LINES = "lines"  # Not documents: alignment of lines matters to corpora.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslateOptions(TranslatorOptions):
-    """Options of `python -m translate`."""
-
     input: pathlib.Path | None = option(
         None,
         "a file, plain or gzip (default: standard input, plain), or a folder, of "
@@ -71,54 +67,26 @@ class TranslateOptions(TranslatorOptions):
         "around the words that translate theirs, with the signature `align`",
         choices=[LINES, *dict.fromkeys(FORMAT_OF_SUFFIX.values())],
     )
-    nearest_to: pathlib.Path | None = option(
-        None,
-        "references, one a line: write, of the best translations of a line, "
-        "as many as the beam has, the one with the highest BLEU",
-        kind=pathlib.Path,
-        metavar="FILE",
-    )
     sampling: SamplingOptions = part(
         "sampling", "needs an export with the signature `sample`"
     )
 
 
-def parse_options(argv: list[str] | None = None) -> TranslateOptions:
-    parser = argparse.ArgumentParser(prog="python -m translate", description=__doc__)
-    add_options(parser, TranslateOptions)
-    return read_options(parser.parse_args(argv), TranslateOptions)
-
-
 def check_options(options: TranslateOptions) -> None:
     """Refuses missing inputs, and outputs that contradict or overwrite the input."""
-    for path in filter(None, (options.input, options.nearest_to)):
-        if not path.exists():
-            raise UserError(f"no such file: {path}")
-    format = choose_format(options, options.input)
-    is_folder = options.input and options.input.is_dir()
-    kind = "a folder" if is_folder else f"--format {format}"
-    for name, given in (
-        ("trees", options.trees),
-        ("sample", options.sampling.sample),
-        ("nearest-to", options.nearest_to),
-    ):
+    path, output = options.input, options.output
+    if path and not path.exists():
+        raise UserError(f"no such file: {path}")
+    format = choose_format(options, path)
+    kind = "a folder" if path and path.is_dir() else f"--format {format}"
+    for name, given in (("trees", options.trees), ("sample", options.sampling.sample)):
         if given and kind != f"--format {LINES}":
             raise UserError(f"--{name} must be left out with {kind}. Received: both")
-    if options.nearest_to and options.sampling.sample:
-        raise UserError("--nearest-to must be left out with --sample. Received: both")
-    check_output(options, format)
-
-
-def check_output(options: TranslateOptions, format: str) -> None:
-    """Refuses an output that is an input, or whose suffix is of another format."""
-    output = options.output
-    for name in ("input", "nearest_to"):
-        path = getattr(options, name)
-        if path and output and output.exists() and output.samefile(path):
-            raise UserError(
-                f"--output must be another file than {flag(name)}. Received: {output}"
-            )
-    allowed = (None, format, find_format(options.input))
+    if path and output and output.exists() and output.samefile(path):
+        raise UserError(
+            f"--output must be another file than --input. Received: {output}"
+        )
+    allowed = (None, format, find_format(path))
     if format == LINES:
         allowed += ("text",)
     if find_format(output) not in allowed:
@@ -180,8 +148,6 @@ def translate_each_line(
     translate = None
     if options.sampling.sample:
         translate = Sampler(runtime, options.sampling)
-    elif options.nearest_to:
-        translate = NearestTranslator(runtime, options.nearest_to)
     counts, repairs = collections.Counter(), collections.Counter()
     if options.trees:
         lines, sentences = itertools.tee(lines)
@@ -192,8 +158,6 @@ def translate_each_line(
         translations = repair_trees(sentences, translations, repairs)
     for translation in show_progress(translations):
         yield translation + b"\n"
-    if options.nearest_to:
-        translate.check_count(counts["lines"])
     print_warnings(counts)
     if options.trees:
         print(describe_repairs(repairs), file=sys.stderr)
@@ -201,7 +165,7 @@ def translate_each_line(
 
 def main(argv: list[str] | None = None) -> None:
     with exit_on_user_error():
-        run(parse_options(argv))
+        run(parse_command("translate", __doc__, TranslateOptions, argv))
 
 
 if __name__ == "__main__":

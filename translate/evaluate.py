@@ -3,7 +3,6 @@
 A parsing model is scored on --trees, by labelled brackets.
 """
 
-import argparse
 import collections
 import dataclasses
 import json
@@ -12,7 +11,7 @@ import time
 
 from command_line import bleu_tokenizer
 from command_line.errors import UserError, exit_on_user_error
-from command_line.options import add_options, flag, option, read_options
+from command_line.options import flag, option, parse_command
 from command_line.progress import show_progress
 from command_line.text_files import read_lines
 from text_processing.treebanks import read_trees
@@ -25,8 +24,6 @@ FILE = {"kind": pathlib.Path, "metavar": "FILE"}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateOptions(TranslatorOptions):
-    """Options of `python -m translate.evaluate`."""
-
     source: pathlib.Path | None = option(
         None, "sentences, one a line; any file may be gzip", **FILE
     )
@@ -55,11 +52,7 @@ class EvaluateOptions(TranslatorOptions):
 
 
 def parse_options(argv: list[str] | None = None) -> EvaluateOptions:
-    parser = argparse.ArgumentParser(
-        prog="python -m translate.evaluate", description=__doc__
-    )
-    add_options(parser, EvaluateOptions)
-    return read_options(parser.parse_args(argv), EvaluateOptions)
+    return parse_command("translate.evaluate", __doc__, EvaluateOptions, argv)
 
 
 def check_test_set(options: EvaluateOptions) -> None:

@@ -53,15 +53,11 @@ def translate_lines(
 ) -> Iterator[bytes]:
     """Yields a translation for each sentence, in order, in bounded memory.
 
-    Args:
-        runtime: The model.
-        lines: Sentences, with or without line ends; the translations have none.
-        batch_tokens: Int, source tokens of a batch, padding included.
-        counts: Counter to which the function adds the number of sentences
-            (`"lines"`), and of those whose source or translation was cut at
-            the model's limit of tokens (`"truncated"`).
-        translate: Function from lines and their numbers, counted from 1, to
-            the outputs, such as a `Sampler`; `None` translates by beam search.
+    Lines may have line ends; the translations have none. A batch has `batch_tokens`
+    source tokens, padding included. The `counts` grow by the sentences (`"lines"`)
+    and by those that were cut at the model's limit of tokens (`"truncated"`).
+    `translate` is a function from lines and their numbers, counted from 1, to the
+    outputs, such as a `Sampler`; `None` translates by beam search.
     """
 
     def answer(batch):

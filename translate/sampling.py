@@ -16,8 +16,6 @@ from translate.runtime.runtime import Runtime, check_outputs, strings
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SamplingOptions:
-    """Options of sampling."""
-
     sample: bool = option(
         False,
         "sample each translation instead of searching for the "

@@ -5,10 +5,7 @@
     python -m benchmarks.decoding --run-dir runs/tiny --source F --reference F
     python -m benchmarks.decoding --export-dir exports/a exports/b --source F
 
-Each system runs in its own process, with the threads that suit it. The runs
-alternate, so that other load on the machine affects all systems. Models of --sizes
-have random weights and decode a given number of tokens; the model of --run-dir ends
-its translations itself. README.md describes the measurements.
+README.md describes the measurements.
 """
 
 import argparse

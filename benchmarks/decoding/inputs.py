@@ -116,15 +116,10 @@ def make_cases(
 ) -> dict[str, list[dict]]:
     """Returns lists of batches by the name of their case.
 
-    For each size there are a case to measure and one for probes. A random model
-    decodes each sentence of a batch for as long as the longest target.
-
-    Args:
-        texts: Sentences.
-        sources: Lengths of these.
-        targets: What each counts.
-        is_random: Bool, whether the sources of a batch must be equally long.
-        options: Those of the process.
+    For each size there are a case to measure and one for probes. `sources` are the
+    lengths of the texts, and `targets` what each counts. A random model decodes each
+    sentence of a batch, whose sources are equally long, for as long as the longest
+    target.
     """
     order = sorted(range(len(texts)), key=lambda i: (sources[i], targets[i]))
     groups = [order]

@@ -4,9 +4,7 @@
     python -m benchmarks.training --sizes tiny --precisions float32 \\
         --systems package pytorch --repetitions 2 --steps 1
 
-Each system runs in its own process, with the threads that suit it. The runs
-alternate, so that other load on the machine affects all systems. README.md says
-what is measured.
+README.md describes the measurements.
 """
 
 import argparse
@@ -19,8 +17,8 @@ from benchmarks.interleaved_runs import (
     run_interleaved,
 )
 from benchmarks.machine import cpu_field
-from benchmarks.model_sizes import GPU_SIZES, SIZES
-from benchmarks.training.worker import FILLS, PROBE, PRODUCT, PRODUCT_WIDTHS, SYSTEMS
+from benchmarks.model_sizes import SIZES
+from benchmarks.training.worker import FILLS, PROBE, PRODUCT, PRODUCT_WIDTH, SYSTEMS
 from command_line.markdown import format_table
 
 # Flags of /proc/cpuinfo that mean products of bfloat16 in hardware.
@@ -34,13 +32,10 @@ HEAD = (
 def compare(size: str, precision: str, args: argparse.Namespace) -> dict[str, Measured]:
     """Runs all systems in turn; returns what they answer, by system and order."""
     common = {"size": size, "precision": precision, "steps": args.steps}
-    candidates = {}
-    for system in args.systems:
-        backend = SYSTEMS[system][2]
-        # On a GPU the threads of the CPU do nothing.
-        settings = list_threads()[-1:] if backend == "jax" else list_threads()
-        options = {**common, "system": system, "backend": backend}
-        candidates[system] = options, settings
+    candidates = {
+        system: ({**common, "system": system}, list_threads())
+        for system in args.systems
+    }
     return run_interleaved(
         *(f"{size} {precision}", "benchmarks.training.worker"),
         systems=candidates,
@@ -60,18 +55,15 @@ def print_answers(size: str, precision: str, found: dict[str, Measured]) -> None
         return
     answers = {system: measured.answers for system, measured in found.items()}
     # The peak is that of the library that multiplies fastest.
-    peak = max(
-        2 * PRODUCT_WIDTHS[SYSTEMS[system][2]] ** 3 / median_seconds(runs[PRODUCT])
-        for system, runs in answers.items()
-    )
-    package = next((name for name in answers if name.startswith("package")), None)
+    fastest = min(median_seconds(runs[PRODUCT]) for runs in answers.values())
+    peak = 2 * PRODUCT_WIDTH**3 / fastest
     cells = []
     for fill in FILLS:
         for system, runs in answers.items():
             seconds, first = median_seconds(runs[fill]), runs[fill][0]
             gain = None
-            if package not in (None, system):
-                gain = f"{seconds / median_seconds(answers[package][fill]):.2f} ×"
+            if "package" in answers and system != "package":
+                gain = f"{seconds / median_seconds(answers['package'][fill]):.2f} ×"
             cells.append(
                 [
                     *(size, precision, fill, system, found[system].threads.threads),
@@ -95,7 +87,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     add(
         "--sizes",
         nargs="+",
-        choices=[*SIZES, *GPU_SIZES],
+        choices=SIZES,
         default=["base", "tiny"],
         help="models; check, a toy, is for trying the benchmark itself",
     )
@@ -107,8 +99,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         default=["float32", *(["bfloat16"] if flags & BFLOAT16_FLAGS else [])],
         help="of the matrix products; by default those of the processor",
     )
-    systems = [name for name, (_, _, backend) in SYSTEMS.items() if backend != "jax"]
-    add("--systems", nargs="+", choices=SYSTEMS, default=systems)
+    add("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     add("--repetitions", type=int, default=5, help="runs of each system")
     add("--steps", type=int, default=3, help="updates per run")
     args = parser.parse_args(argv)

@@ -11,11 +11,8 @@ from benchmarks.model_sizes import BOS_ID, PADDING_ID, Size
 def make_batch(size: Size, fill: float) -> dict[str, np.ndarray]:
     """Makes a batch of random ids, as the training model takes it.
 
-    Args:
-        size: The size of the batch.
-        fill: Float in [0.5, 1], the share of positions that are tokens: the
-            lengths are spread evenly from `2 * fill - 1` of `size.length` to
-            all of it.
+    `fill`, in [0.5, 1], is the share of positions that are tokens: the lengths are
+    spread evenly from `2 * fill - 1` of `size.length` to all of it.
     """
     random = np.random.default_rng(0)
     shape = (size.rows, size.length)

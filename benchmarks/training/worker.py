@@ -10,23 +10,21 @@ import time
 from collections.abc import Callable
 
 from benchmarks.interleaved_runs import answer_orders, peak_memory
-from benchmarks.model_sizes import GPU_SIZES, SIZES
+from benchmarks.model_sizes import SIZES
 from benchmarks.training.random_batches import count_flops, make_batch
 
 # Shares of a batch's positions that are tokens. Peak memory can only grow.
 FILLS = ("0.75", "1.0")
 PRODUCT = "product"
 PROBE = "probe"  # One update, to choose the threads.
-PRODUCT_WIDTHS = {"tensorflow": 3072, "jax": 8192}  # By Keras's backend.
-# System: module, the function that loads it, and Keras's backend. The function
-# returns two functions: one prepares a batch, one updates the weights with such a
-# batch, some times, and returns the last loss.
+PRODUCT_WIDTH = 3072
+# System: module, and the function that loads it. It returns two functions: one
+# prepares a batch, one updates the weights with such a batch, some times, and
+# returns the last loss.
 SYSTEMS = {
-    "package": ("keras_systems", "load_package", "tensorflow"),
-    "pytorch": ("torch_system", "load", "tensorflow"),
-    "keras-hub": ("keras_systems", "load_keras_hub", "tensorflow"),
-    "package-jax": ("jax_systems", "load_package", "jax"),
-    "flax": ("jax_systems", "load_flax", "jax"),
+    "package": ("keras_systems", "load_package"),
+    "pytorch": ("torch_system", "load"),
+    "keras-hub": ("keras_systems", "load_keras_hub"),
 }
 
 
@@ -39,11 +37,11 @@ def mean_seconds(function: Callable[..., float], *arguments, times: int) -> floa
 
 def start(options: dict) -> Callable[[str], dict]:
     system, precision, steps = (options[k] for k in ("system", "precision", "steps"))
-    module_name, load, backend = SYSTEMS[system]
-    size = {**SIZES, **GPU_SIZES}[options["size"]]
+    module_name, load = SYSTEMS[system]
+    size = SIZES[options["size"]]
     module = importlib.import_module(f"benchmarks.training.{module_name}")
     prepare, update = getattr(module, load)(size, precision)
-    product = module.make_product(PRODUCT_WIDTHS[backend], precision)
+    product = module.make_product(PRODUCT_WIDTH, precision)
     product(1)
     full = make_batch(size, fill=1.0)
 

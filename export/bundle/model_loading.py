@@ -1,7 +1,6 @@
 """Loads the model of a run folder, and reads what the run noted about it."""
 
 import hashlib
-import itertools
 import json
 import pathlib
 import sys
@@ -11,7 +10,6 @@ import keras
 import numpy as np
 
 from command_line.errors import UserError, refuse_damage
-from command_line.text_files import read_lines
 from export.model.search import SearchSettings
 from export.model.signature_inputs import DEFAULT_SIGNATURES
 from export.model.tokenized_model import check_sizes
@@ -20,7 +18,6 @@ from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.tokenizer import read_protos
 
 SIGNATURE = "serving_default"
-MAX_SAMPLES = 5
 
 
 def load_run(
@@ -133,18 +130,3 @@ def read_notes(run_dir: pathlib.Path) -> dict:
         file=sys.stderr,
     )
     return {}
-
-
-def choose_samples(notes: dict, path: pathlib.Path | None) -> list[dict]:
-    """Returns the sample sentences of an export; the list may be empty.
-
-    They are the first of a text file, or else those of `read_notes`: dicts of
-    `"source"` and, if known, `"reference"` and `"translation"`.
-    """
-    if path is None:
-        return notes.get("samples", [])[:MAX_SAMPLES]
-    lines = (line for line in read_lines(path) if line.strip())
-    samples = [{"source": line} for line in itertools.islice(lines, MAX_SAMPLES)]
-    if not samples:
-        raise UserError(f"--samples must hold a sentence. Received: {path}")
-    return samples

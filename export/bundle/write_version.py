@@ -11,7 +11,7 @@ import keras_transformer
 from command_line.text_files import write_json
 from export.bundle import file_layout
 from export.bundle.graph_inspection import read_meta_graph, served_signatures
-from export.bundle.model_loading import choose_samples, read_arguments, read_notes
+from export.bundle.model_loading import read_arguments, read_notes
 from export.bundle.sample_requests import write_samples
 from export.bundle.server_config import write_server_files
 from export.bundle.versions import new_version
@@ -32,19 +32,17 @@ def write_version(
     export_dir: pathlib.Path,
     model_name: str,
     version: int | None = None,
-    samples: pathlib.Path | None = None,
 ) -> pathlib.Path:
     """Writes a version of an export, and the server's files if missing.
 
-    `run_dirs` are the runs that trained the models. The sentences of the samples
-    are those of the text file `samples`, or of the first run. The version `None`
-    takes the next number.
+    `run_dirs` are the runs that trained the models; the first one has the sentences
+    of the samples. The version `None` takes the next number.
     """
     notes = read_notes(run_dirs[0])
-    chosen = choose_samples(notes, samples)
+    samples = notes.get("samples", [])
     with new_version(export_dir, file_layout.SAVED_MODEL, version) as (folder, part):
         tf.saved_model.save(translator, str(part), signatures=translator.signatures)
-        write_warmup_and_samples(translator, part, model_name, chosen)
+        write_warmup_and_samples(translator, part, model_name, samples)
         description = {
             "model_name": model_name,
             "packages": {
@@ -57,7 +55,7 @@ def write_version(
             "averaged": notes.get("checkpoints"),
             # Those scores are of one model.
             "validation": notes.get("validation") if len(run_dirs) == 1 else None,
-            "samples": chosen,
+            "samples": samples,
             "files": file_layout.list_files(part),
         }
         write_json(part / file_layout.BUNDLE, description)

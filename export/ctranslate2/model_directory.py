@@ -2,7 +2,7 @@
 
 CTranslate2 is a C++ inference engine for Transformers. Its `TransformerSpec`
 names the weights; this package fills it. Probabilities are equal. CTranslate2
-runs its own beam search, which differs from ours in four rules:
+runs its own beam search, whose rules differ:
 
 * A finished hypothesis frees its place in the beam. In our search the place
   stays empty. So with more than one beam either search may find a better

@@ -12,15 +12,10 @@ from tensorflow.python.framework import convert_to_constants
 def convert(function: Callable, precision: str) -> bytes:
     """Returns the LiteRT file of a `tf.function`.
 
-    Its inputs and outputs have the names of the function's: see
-    `Interpreter.get_signature_runner`.
-
-    Args:
-        function: A `tf.function` with an input signature of named tensors,
-            whose result is a dict.
-        precision: `"float32"`, or `"int8"` for the weights of products; these
-            are multiplied as integers, with a scale for each column of the
-            weights and for each row of the other factor.
+    Its inputs and outputs have the names of the function's, a dict of named tensors:
+    see `Interpreter.get_signature_runner`. The precision is `"float32"`, or `"int8"`
+    for the weights of products; these are multiplied as integers, with a scale for
+    each column of the weights and for each row of the other factor.
     """
     concrete = function.get_concrete_function()
     # The converter leaves out weights that are Keras variables, silently.

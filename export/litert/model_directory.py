@@ -32,20 +32,6 @@ from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID
 
 TEMPLATE = pathlib.Path(__file__).with_name("README_TEMPLATE.md")
 
-CACHE = """\
-   * `keys_0`, `(H, B, L, d)`, and `values_0`, ...: the keys and values of all
-     earlier positions of all hypotheses of a sentence, in the order of
-     computation; the caller appends those that a step returns, and never moves
-     them;
-   * `mask`, float32 `(B, K, K + L)`: 0 where a hypothesis continues the entry,
-     and -1e30 elsewhere. Its first K columns are of the new tokens themselves:
-     0 on the diagonal."""
-STATE = """\
-   * `state_0`, `(B, K, D)`, ...: the recurrent state of each hypothesis, first
-     0."""
-NEW_CACHE = "the new `keys_0` and `values_0`, `(H, B, K, d)`, and so on"
-NEW_STATE = "the new `state_0`, and so on"
-
 
 def write_litert(
     transformer: Transformer,
@@ -56,17 +42,11 @@ def write_litert(
     version: int | None = None,
     samples: Sequence[dict] = (),
 ) -> pathlib.Path:
-    """Writes the graphs, the tokenizers and the settings of the search.
+    """Writes the graphs, the tokenizers, the settings of the search, and samples.
 
-    Args:
-        transformer: A built `Transformer`.
-        protos: Bytes of the SentencePiece model of sources, and of that of
-            targets, or `None` if they share one.
-        settings: Settings of the search.
-        precision: As in `convert`.
-        export_dir: Folder of the versions.
-        version: Int, the folder's name; `None` takes the next number.
-        samples: Result of `choose_samples`.
+    `protos` are the SentencePiece models of sources and of targets, the second
+    `None` if they share one. The precision is one of `convert`; the version `None`
+    takes the next number; the `samples` are those of `read_notes`.
     """
     import_translator()  # Before the work.
     source, target = protos
@@ -102,13 +82,8 @@ def write_litert(
                 for text, each in zip(sentences, found, strict=True)
             ],
         )
-        has_cache = transformer.architecture.decoder_mixer == "attention"
         readme = TEMPLATE.read_text("utf-8").format(
-            **config,
-            **config["search"],
-            most_source=length - 1,
-            state=CACHE if has_cache else STATE,
-            new=NEW_CACHE if has_cache else NEW_STATE,
+            **config, **config["search"], most_source=length - 1
         )
         (part / "README.md").write_text(readme)
         config["files"] = list_files(part)

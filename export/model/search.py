@@ -116,14 +116,10 @@ class Search(tf.Module):
     ) -> Hypotheses:
         """Searches with the settings, or with the given options.
 
-        Args:
-            source_ids: Int32 tensor `(B, S)`.
-            lengths: Int32 tensor `(B,)`, tokens of each source.
-            options: `SearchOptions`, derived from the attribute `options`.
-            max_extra_length: Int32, a scalar or `(B,)`; that of the settings is
-                the most.
-            prefix_ids: Int32 tensor `(B, P)`, padded.
-            least: Int32 tensor `(B,)`, lower bound of the limits.
+        Int32 tensors: `source_ids` `(B, S)` and their `lengths` `(B,)`; padded
+        `prefix_ids` `(B, P)`; `least` `(B,)`, lower bound of the limits;
+        `max_extra_length`, a scalar or `(B,)`, at most that of the settings. The
+        options are derived from the attribute `options`.
         """
         if options is None:
             options = self.options

@@ -14,11 +14,8 @@ BLANK = "▁"  # SentencePiece's: begins a word.
 class TreeLeaves:
     """Makes the `TreeConstraint` of sentences.
 
-    Args:
-        tokenizer: The `SubwordTokenizer`, which both sides share.
-        proto: Bytes of its SentencePiece model. The symbols are the brackets
-            and tags of the treebank.
-        vocabulary_size: Int, that of the transformer.
+    Both sides share the tokenizer, in whose SentencePiece model the symbols are the
+    brackets and tags of the treebank.
     """
 
     def __init__(self, tokenizer: SubwordTokenizer, proto: bytes, vocabulary_size: int):

@@ -11,22 +11,19 @@ import dataclasses
 import gc
 import pathlib
 import sys
-import types
 
 import keras
 
 import train.__main__ as train_command
 from command_line.errors import UserError, exit_on_user_error
 from command_line.options import flag, option, parse_known_options, positive, values_of
-from command_line.text_files import write_json
-from keras_transformer import PRESETS, Preset
-from paper.table3 import report, results
+from keras_transformer import PRESETS
+from paper.table3 import report
 from paper.table3.rows import ROWS, SIZES, plan_rows_in_order, scale_row
 from train import options as train_options
-from train.data.corpus import Corpus, read_all
+from train.data.corpus import Corpus
 from train.data_preparation import load_corpus
 from train.loop import signal_handling
-from train.monitoring.validation_bleu import ValidationBleu
 from train.resolve_options import refuse_hold_out, resolve
 from train.run.run_description import describe
 from train.run.run_folder import locked
@@ -37,6 +34,7 @@ FIXED = (
     *SIZES,
     *("num_heads", "dropout", "label_smoothing", "positions", "seed"),
     *("average", "patience", "init_from", "both_directions", "recipe"),
+    "validate_bleu",
 )
 
 
@@ -104,14 +102,11 @@ def refuse_fixed_options(run_dir: pathlib.Path, rest: list[str]) -> None:
         )
 
 
-def plan_rows(
-    options: TableOptions, rest: list[str]
-) -> dict[str, tuple[list[str], Preset]]:
-    """Returns the arguments of `python -m train` and the preset of each run."""
+def plan_rows(options: TableOptions, rest: list[str]) -> dict[str, list[str]]:
+    """Returns the arguments of `python -m train` for each run."""
     layer_scale = options.layer_scale or options.scale
     scales = options.scale, layer_scale, options.steps
     shared = ["--cache-dir", options.run_dir / "encoded"]
-    shared += ["--validate-bleu", 0]  # `translate_row` translates.
     plan = {}
     runs = plan_rows_in_order(options.rows or ROWS, options.base_runs)
     for name, (row, seed) in runs.items():
@@ -127,12 +122,12 @@ def plan_rows(
         command = [*shared, *rest]
         for key, value in of_the_row.items():
             command += [flag(key), value]
-        plan[name] = ([str(text) for text in command], scaled)
+        plan[name] = [str(text) for text in command]
     return plan
 
 
 def is_done(command: list[str], corpora: tuple[Corpus, Corpus]) -> bool:
-    """Returns whether a row is trained and its translations exist.
+    """Returns whether a row is trained and scored.
 
     Raises:
         UserError: If its folder holds a run of other arguments.
@@ -142,38 +137,17 @@ def is_done(command: list[str], corpora: tuple[Corpus, Corpus]) -> bool:
     digests = row.vocabulary.digests()
     description = describe(row.arguments(), preset, *corpora, digests)
     earlier = description.find_earlier(run_dir, train_options.NOT_COMPARED)
-    # A resumed row may have another validation set, to be translated then.
-    if earlier is None or earlier.corpus != description.corpus:
-        return False
-    step = results.read_translations(run_dir).get("step")
-    return step == preset.recipe.steps
+    return bool(earlier and report.read_scores(run_dir, preset.recipe.steps))
 
 
-def translate_row(run_dir: pathlib.Path, corpus: Corpus, step: int) -> None:
-    """Translates the validation set, as Section 6.1 does, into a file."""
-    pairs = read_all(corpus)
-    model = keras.saving.load_model(run_dir / "model.keras", compile=False)
-    proto = (run_dir / "tokenizer.model").read_bytes()
-    search = ValidationBleu(pairs, proto, run_dir / "logs")
-    search.set_model(types.SimpleNamespace(transformer=model))
-    content = {
-        "step": step,
-        "translations": search.translate(),
-        "references": pairs.targets,
-    }
-    write_json(run_dir / results.TRANSLATIONS, content)
-
-
-def train_row(command: list[str], corpus: Corpus, preset: Preset) -> bool:
-    """Trains and translates; returns whether the training came to its end."""
+def train_row(command: list[str]) -> bool:
+    """Returns whether the training came to its end."""
     try:
         train_command.main(command)
     except SystemExit as exit_:
         if exit_.code != 2:  # A signal: the command ends.
             raise
         return False
-    run_dir = train_options.parse_options(command).run.run_dir
-    translate_row(run_dir, corpus, preset.recipe.steps)
     # Nothing of this model is needed by the next.
     keras.backend.clear_session()
     gc.collect()
@@ -188,26 +162,26 @@ def train_rows(options: TableOptions, rest: list[str]) -> None:
             when all others are done, if a row could not be trained.
     """
     plan = plan_rows(options, rest)
-    commands = [command for command, _ in plan.values()]
-    first, _ = resolve(train_options.parse_options(commands[0]), None)
+    first, _ = resolve(train_options.parse_options(plan["base"]), None)
     refuse_hold_out(first.corpus, "each row has a seed of its own")
     corpora = load_corpus(first)
-    done = [is_done(command, corpora) for command in commands]
+    done = {name for name, command in plan.items() if is_done(command, corpora)}
     failed = []
-    for number, (name, is_there) in enumerate(zip(plan, done, strict=True), 1):
-        command, preset = plan[name]
+    for number, (name, command) in enumerate(plan.items(), 1):
+        is_there = name in done
         what = "there" if is_there else f"python -m train {' '.join(command)}"
         print(f"row {number} of {len(plan)}, {name}: {what}")
         if is_there:
             continue
-        if train_row(command, corpora[1], preset):
-            report.write(options.run_dir, show=False)
+        if train_row(command):
+            report.write(options.run_dir)
         else:
             failed.append(name)
             if name == "base":
                 break  # Without base there is nothing to compare with.
     else:
-        report.write(options.run_dir)
+        print(report.write(options.run_dir))
+        print(f"written to {options.run_dir / 'table3.md'}")
     if failed:
         raise UserError(
             "these rows could not be trained, for the reasons above, and are "

@@ -1,20 +1,27 @@
-"""Writes the trained rows beside Table 3, with the findings."""
+"""Writes the trained rows beside Table 3."""
 
+import json
 import math
 import pathlib
 import statistics
+from typing import NamedTuple
 
+from command_line.errors import UserError
 from command_line.markdown import format_table
-from command_line.text_files import write_atomically, write_json
-from paper.table3 import findings, results
-from paper.table3.rows import PAPER, paper_row
+from command_line.text_files import write_atomically
+from export.bundle.model_loading import read_notes
+from keras_transformer import Preset
+from paper.table3.rows import PAPER, SYMBOLS, steps_of
+from train.run.run_description import RunDescription
+from train.run.run_folder import step_of
 
+# The 97.5th percentile of Student's t for 1, 2, … degrees of freedom.
+STUDENT_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 NOTES = """\
 PPL: per subword of the vocabulary, with EOS, unsmoothed. BLEU: the
-paper's is tokenized, ours sacreBLEU (13a, cased). Both are of the validation
-set, without averaged checkpoints, beam 4, length penalty 0.6. Parameters are in
-millions. Differences are to the mean of base's runs: of PPL in percent, of BLEU
-in points, with the middle 95 % of bootstrap samples in brackets.
+paper's is tokenized, ours sacreBLEU's. Both are of the validation set, without
+averaged checkpoints, beam 4, length penalty 0.6. Parameters are in millions.
+Differences are to the mean of base's runs: of PPL in percent, of BLEU in points.
 """
 HEAD = (
     *("row", "ours differs in", "PPL, paper", "ours", "BLEU, paper", "ours"),
@@ -22,172 +29,163 @@ HEAD = (
 )
 
 
-def make_table(rows: dict[str, dict]) -> dict:
-    """Returns the table and the findings, as JSON, of what `read_rows` found."""
-    runs = [name for name in rows if name.startswith("base")]
-    samples = findings.resample({n: row["counts"] for n, row in rows.items()})
-    values = {
-        name: {"bleu": row["bleu"], "log_perplexity": math.log(row["perplexity"])}
-        for name, row in rows.items()
-    }
-    repeated = {
-        measure: [values[name][measure] for name in runs]
-        for measure in findings.NEARLY_EQUAL
-    }
-    margins = {m: findings.seed_margin(v) for m, v in repeated.items()}
-    # All are compared with the mean of base's runs.
-    values["base"] = {m: statistics.fmean(v) for m, v in repeated.items()}
-    mean = {
-        "perplexity": math.exp(values["base"]["log_perplexity"]),
-        "bleu": values["base"]["bleu"],
-    }
-    of_base = sum(samples[name] for name in runs) / len(runs)
-    table = {}
-    for name, row in rows.items():
-        paper = paper_row(name) if name in PAPER else None
-        names = ("perplexity", "bleu", "parameters")
-        table[name] = {
-            "change": results.describe_change(row["preset"], rows["base"]["preset"]),
-            "paper": paper,
-            "paper_to_base": paper and compare(paper, paper_row("base")),
-            "ours": {key: row[key] for key in names},
-            "ours_to_base": {
-                **compare(row, mean),
-                "bleu_interval": findings.interval(samples[name] - of_base),
-            },
-        }
-    samples["base"] = of_base
-    return {
-        "base": rows["base"]["conditions"],
-        "rows": table,
-        "missing": [name for name in PAPER if name not in rows],
-        "runs_of_base": len(runs),
-        "margins": margins,
-        "findings": [
-            judge_finding(finding, measure, values, samples, margins[measure])
-            for finding in findings.FINDINGS
-            for measure in findings.NEARLY_EQUAL
-        ],
-    }
+class Row(NamedTuple):
+    """What was measured of a row."""
+
+    preset: Preset
+    corpus: dict  # Digests of the text.
+    conditions: str
+    log_perplexity: float
+    bleu: float
+    millions: float  # Parameters.
 
 
-def compare(row: dict, base: dict) -> dict:
-    """Returns the differences of a row to base."""
-    percent = 100 * (row["perplexity"] / base["perplexity"]) - 100
-    return {"perplexity_percent": percent, "bleu": row["bleu"] - base["bleu"]}
+def read_scores(run_dir: pathlib.Path, steps: int) -> dict | None:
+    """Returns the scores of a model after so many updates; `None` without it."""
+    if not (run_dir / "model.keras").exists():
+        return None
+    notes = read_notes(run_dir)
+    trained = [step_of(name) for name in notes.get("checkpoints", ())]
+    scores = notes.get("validation", {})
+    return scores if trained == [steps] and "bleu" in scores else None
 
 
-def judge_finding(
-    finding: findings.Finding,
-    measure: str,
-    values: dict[str, dict],
-    samples: dict,
-    margin: float | None,
-) -> dict:
-    """Returns what the paper's numbers and ours mean for a finding.
+def read_row(run_dir: pathlib.Path, steps: int) -> Row | None:
+    """Returns a row of so many updates; `None` while it is not done."""
+    scores = read_scores(run_dir, steps)
+    if scores is None:
+        return None
+    description = RunDescription.load_run(run_dir, "--run-dir")
+    if description.preset.recipe.steps != steps:
+        return None  # It is being trained further.
+    report = json.loads((run_dir / "report.json").read_text("utf-8"))
+    return Row(
+        description.preset,
+        description.corpus,
+        describe_conditions(description, report),
+        math.log(scores["perplexity"]),
+        scores["bleu"],
+        report["model"]["parameters"] / 1e6,
+    )
 
-    The numbers are the values of each row by measure, BLEU in bootstrap
-    samples, and the margin of the measure.
+
+def describe_conditions(description: RunDescription, report: dict) -> str:
+    """Returns what was trained, on what, in the words of the paper."""
+    arguments, preset = description.arguments, description.preset
+    sizes = ", ".join(
+        f"{symbol}={preset.hyperparameters()[field]}"
+        for field, symbol in SYMBOLS.items()
+        if field not in ("positions", "steps")
+    )
+    recipe = preset.recipe
+    return (
+        f"{sizes}, {preset.architecture.norm}-norm; {recipe.steps:,} updates "
+        f"of {arguments['batch_tokens']:,} positions a side, "
+        f"{recipe.warmup_steps:,} of warm-up; {arguments['vocabulary_size']:,} "
+        f"subwords; {report['training']['kept']:,} pairs to train on and "
+        f"{report['validation']['kept']:,} to validate"
+    )
+
+
+def describe_change(preset: Preset, base: Preset) -> str:
+    """Returns the cells of a row that are not those of base."""
+    cells, of_base = preset.hyperparameters(), base.hyperparameters()
+    return ", ".join(
+        f"{symbol}={cells[field]}"
+        for field, symbol in SYMBOLS.items()
+        if cells[field] != of_base[field]
+    )
+
+
+def read_rows(run_dir: pathlib.Path) -> dict[str, Row]:
+    """Returns the rows that are done, base first.
+
+    Those of another text than base's, or trained for less long, are not done.
+
+    Raises:
+        UserError: If base is not among them.
     """
-    is_bleu = measure == "bleu"
-    pairs = (not is_bleu and finding.perplexity_pairs) or finding.pairs
-    missing = [name for pair in pairs for name in pair if name not in values]
-    within = findings.NEARLY_EQUAL[measure] if finding.equal else None
-    signs = []
-    for worse, better in pairs:
-        if {worse, better} & set(missing):
-            continue
-        gain = values[better][measure] - values[worse][measure]
-        bounds = None
-        if is_bleu:
-            bounds = findings.interval(samples[better] - samples[worse])
-        gain *= 1 if is_bleu else -1
-        signs.append(findings.judge(gain, margin, bounds, within))
-    if not signs:
-        ours = "no row of it is there"
-    elif margin is None:
-        ours = "cannot be told from one run of base"
-    else:
-        ours = findings.verdict(signs)
-    return {
-        "finding": finding.text,
-        "measure": measure.removeprefix("log_"),
-        "in_the_paper": describe_paper_result(finding, pairs, is_bleu),
-        "in_ours": ours,
-        "signs": signs,
-        "missing": missing,
+    path = run_dir / "base" / "arguments.json"
+    steps = RunDescription.load(path).preset.recipe.steps if path.exists() else 0
+    repeats = sorted(path.name for path in run_dir.glob("base-run*"))
+    found = {
+        name: read_row(run_dir / name, steps_of(name, steps))
+        for name in ["base", *repeats, *list(PAPER)[1:]]
     }
+    base = found["base"]
+    if base is None:
+        raise UserError(
+            "--run-dir must hold the row base, trained to its end: all others "
+            f"are compared with it. Received: {run_dir}"
+        )
+    return {n: row for n, row in found.items() if row and row.corpus == base.corpus}
 
 
-def describe_paper_result(
-    finding: findings.Finding, pairs: list[list[str]], is_bleu: bool
-) -> str:
-    """Returns how many pairs of the paper's rows support a finding."""
-    column = 1 if is_bleu else 0
-    gains = [PAPER[better][column] - PAPER[worse][column] for worse, better in pairs]
-    if finding.equal:
-        return f"{abs(gains[0]):.2f} apart"
-    support = sum(gain > 0 if is_bleu else gain < 0 for gain in gains)
-    return f"{support} of {len(gains)}"
+def seed_margin(values: list[float]) -> float | None:
+    """Returns the distance from the mean within which another run would lie.
+
+    It would 19 times out of 20, as its seed alone differs. More than ten values
+    are taken for ten, which makes the margin a little too wide; fewer than two
+    give `None`.
+    """
+    count = len(values)
+    if count < 2:
+        return None
+    t = STUDENT_T[min(count - 1, len(STUDENT_T)) - 1]
+    return t * statistics.stdev(values) * math.sqrt(1 + 1 / count)
 
 
-def format_report(report: dict) -> str:
-    """Returns the report as Markdown."""
-    rows = [format_cells(name, row) for name, row in report["rows"].items()]
-    lines = [format_table(HEAD, rows), "", f"Base here: {report['base']}.", "", NOTES]
-    if report["missing"]:
-        lines += [f"Not there yet: {', '.join(report['missing'])}.", ""]
-    margins = report["margins"]
-    if margins["bleu"] is not None:
-        percent = 100 * math.expm1(margins["log_perplexity"])
+def format_report(rows: dict[str, Row]) -> str:
+    """Returns the table as Markdown, with the margin of chance."""
+    runs = [row for name, row in rows.items() if name.startswith("base")]
+    of_base = list(zip(*((run.log_perplexity, run.bleu) for run in runs), strict=True))
+    means = [statistics.fmean(values) for values in of_base]
+    cells = [
+        format_cells(name, row, describe_change(row.preset, rows["base"].preset), means)
+        for name, row in rows.items()
+    ]
+    lines = [format_table(HEAD, cells), ""]
+    lines += [f"Base here: {rows['base'].conditions}.", "", NOTES]
+    if missing := [name for name in PAPER if name not in rows]:
+        lines += [f"Not there yet: {', '.join(missing)}.", ""]
+    if len(runs) > 1:
+        perplexity, bleu = map(seed_margin, of_base)
         lines += [
-            f"Chance: {report['runs_of_base']} runs of base differ in their "
-            "seed alone. One more would lie within "
-            f"{margins['bleu']:.2f} BLEU and {percent:.1f} % of perplexity of "
-            "their mean, 19 times out of 20 (paper/table3/findings.py).",
+            f"Chance: {len(runs)} runs of base differ in their seed alone. One more "
+            f"would lie within {bleu:.2f} BLEU and {100 * math.expm1(perplexity):.1f} "
+            "% of perplexity of their mean, 19 times out of 20.",
             "",
         ]
-    cells = []
-    for each in report["findings"]:
-        ours = each["in_ours"]
-        if each["missing"]:
-            ours += f" (without {', '.join(dict.fromkeys(each['missing']))})"
-        cells.append([each["finding"], each["measure"], each["in_the_paper"], ours])
-    head = ["finding", "by", "rows for it in the paper", "in ours"]
-    return "\n".join([*lines, format_table(head, cells), ""])
+    return "\n".join(lines)
 
 
-def format_cells(name: str, row: dict) -> list:
-    ours, change = row["ours"], row["ours_to_base"]
-    paper, theirs = [None] * 3, [None] * 2
-    if row["paper"]:
-        perplexity, bleu, millions = row["paper"].values()
-        paper = [f"{perplexity:.2f}", f"{bleu:.1f}", millions]
-        theirs = [f"{difference:+.1f}" for difference in row["paper_to_base"].values()]
-    low, high = change["bleu_interval"]
+def format_cells(name: str, row: Row, change: str, means: list[float]) -> list:
+    """Returns the cells of a row; `means` are base's log perplexity and BLEU."""
+    perplexity, bleu, millions = PAPER.get(name, (None, None, None))
+    base_perplexity, base_bleu, _ = PAPER["base"]
     cells = [
-        *(name, row["change"]),
-        *(paper[0], f"{ours['perplexity']:.2f}"),
-        *(paper[1], f"{ours['bleu']:.1f}"),
-        *(paper[2], f"{ours['parameters'] / 1e6:.2f}"),
-        *(theirs[0], f"{change['perplexity_percent']:+.1f}"),
-        *(theirs[1], f"{change['bleu']:+.1f} ({low:+.1f} to {high:+.1f})"),
+        *(name, change),
+        *(perplexity and f"{perplexity:.2f}", f"{math.exp(row.log_perplexity):.2f}"),
+        *(bleu, f"{row.bleu:.1f}"),
+        *(millions, f"{row.millions:.2f}"),
     ]
     if name.startswith("base"):  # All differences are to the mean of these.
-        cells[8:12] = [None] * 4
-    return cells
+        return [*cells, *[None] * 4]
+    return [
+        *cells,
+        f"{100 * (perplexity / base_perplexity - 1):+.1f}",
+        f"{100 * math.expm1(row.log_perplexity - means[0]):+.1f}",
+        f"{bleu - base_bleu:+.1f}",
+        f"{row.bleu - means[1]:+.1f}",
+    ]
 
 
-def write(run_dir: pathlib.Path, show: bool = True) -> None:
-    """Writes `table3.md` and `table3.json`; with `show`, prints the first.
+def write(run_dir: pathlib.Path) -> str:
+    """Writes `table3.md`, and returns its content.
 
     Raises:
         UserError: If base is not there.
     """
-    report = make_table(results.read_rows(run_dir))
-    markdown = format_report(report)
-    write_json(run_dir / "table3.json", report)
+    markdown = format_report(read_rows(run_dir))
     write_atomically(run_dir / "table3.md", markdown.encode())
-    if show:
-        print(markdown)
-        print(f"written to {run_dir / 'table3.md'} and .json")
+    return markdown

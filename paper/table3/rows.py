@@ -42,12 +42,6 @@ PAPER = {
 ROWS = tuple(PAPER)
 
 
-def paper_row(name: str) -> dict:
-    """Returns a row of the paper's table; `None` where a cell is empty."""
-    keys = ("perplexity", "bleu", "millions")
-    return dict(zip(keys, PAPER[name], strict=True))
-
-
 def steps_of(name: str, base_steps: int) -> int:
     """Returns the updates of a row, in the paper's ratio to base."""
     row = PRESETS.get(name, PRESETS["base"])

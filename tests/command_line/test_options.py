@@ -122,7 +122,6 @@ def test_a_path_is_one_of_this_machine(capsys, path):
         "export.__main__",
         "translate.bulk.__main__",
         "export.check",
-        "translate.check_server",
         "translate.evaluate",
         "translate.explain",
         "serve.__main__",

@@ -7,13 +7,7 @@ from functools import cache
 import pytest
 
 from demo_corpus import lexicon
-from demo_corpus.generator import (
-    SIZES,
-    Sentence,
-    demo_corpus,
-    held_out_combinations,
-    patterns,
-)
+from demo_corpus.generator import Sentence, demo_corpus, held_out_combinations, patterns
 
 DETERMINERS = ("the", "a", "an", "my", "your", "his", "her", "our", "their")
 DETERMINERS += ("this", "that", "these", "those", "two", "three", "many")
@@ -37,18 +31,6 @@ def forms(word):
     return found
 
 
-def test_has_the_promised_sizes():
-    sizes = {split: len(pairs) for split, pairs in corpus().items()}
-    assert sizes == SIZES
-    assert tuple(sizes.values()) == (20_000, 500, 500, 500)
-    assert tuple(sizes) == ("train", "validation", "test", "unseen")
-
-
-def test_repeats_no_english_sentence_within_or_across_splits():
-    english = [pair[0] for pairs in corpus().values() for pair in pairs]
-    assert len(english) == len(set(english)) == sum(SIZES.values())
-
-
 def test_english_decides_spanish():
     rng = random.Random(0)
     translations = {}
@@ -61,7 +43,7 @@ def test_english_decides_spanish():
 
 def test_every_unseen_sentence_has_a_held_out_combination():
     pairs = [
-        (forms(word), forms(noun)) for word, noun in sorted(held_out_combinations(0))
+        (forms(word), forms(noun)) for word, noun in sorted(held_out_combinations())
     ]
     for english, _ in corpus()["unseen"]:
         text = f" {' '.join(tokens(english.lower()))} "
@@ -83,7 +65,7 @@ def test_no_other_sentence_has_a_held_out_combination(split):
     adjectives = {adjective.english for adjective in lexicon.ADJECTIVES}
     verbs = {verb.english for verb in lexicon.VERBS}
 
-    for word, noun in held_out_combinations(0):
+    for word, noun in held_out_combinations():
         for noun_form in forms(noun):
             if word in adjectives:
                 assert (word.lower(), noun_form) not in windows
@@ -95,42 +77,11 @@ def test_no_other_sentence_has_a_held_out_combination(split):
                         assert found not in windows
 
 
-def test_every_token_of_the_other_splits_occurs_in_train():
-    splits = corpus()
-    for side in (0, 1):
-        known = {token for pair in splits["train"] for token in tokens(pair[side])}
-        for split in ("validation", "test", "unseen"):
-            for pair in splits[split]:
-                assert known.issuperset(tokens(pair[side])), pair
-
-
-def test_sentences_are_well_formed_text():
-    for pairs in corpus().values():
-        for english, spanish in pairs:
-            for text in (english, spanish):
-                assert text == " ".join(text.split())
-                assert not re.search(r"[{}_|=]|\s[.,?!]|[¿¡]\s", text), text
-                assert text[-1] in ".?!"
-            assert english[0].isupper()
-            assert spanish.lstrip("¿¡")[0].isupper()
-            assert spanish.count("¿") == spanish.count("?")
-            assert spanish.count("¡") == spanish.count("!")
-            assert english.count("?") == spanish.count("?")
-            assert english.count("!") == spanish.count("!")
-
-
-def test_contractions_and_articles_are_made_everywhere():
-    for pairs in corpus().values():
-        for english, spanish in pairs:
-            assert not re.search(r"\b([aA]|[dD]e) el\b", spanish), spanish
-            assert not re.search(r"\b[lL]a agua\b", spanish), spanish
-            assert not re.search(r"\by h?i", spanish), spanish
-            assert not re.search(r"\b[aA] [aeiouAEIOU]", english), english
-            assert not re.search(r"\b[aA]n [^aeiouhAEIOU]", english), english
-
-
 def test_says_the_same_as_ever():
-    """Numbers of the demo are compared with those of other versions."""
+    """Numbers of the demo are compared with those of other versions.
+
+    Commit c2d0cad has tests of this text: its spelling, its words and its articles.
+    """
     found = corpus()
     digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()
 

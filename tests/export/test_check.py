@@ -1,7 +1,6 @@
 """Tests of `python -m export.check`: each kind of damage is named."""
 
 import json
-import re
 import shutil
 
 import pytest
@@ -12,10 +11,7 @@ from export import check
 from export.bundle import file_layout
 from export.bundle.predict_messages import make_request
 from export.bundle.warmup_requests import write_warmup
-from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.python_subprocess import run_python
-from translate import check_server
-from translate.runtime import tf_serving as client
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +26,7 @@ def version(export_dir, tmp_path):
 
 
 def files_problems(version):
-    wanted = check.read_bundle(version)["files"]
+    wanted = check.read_digests(version / file_layout.BUNDLE)
     return check.check_files(version, wanted).problems
 
 
@@ -158,7 +154,7 @@ def test_ops_and_compiled_functions_are_named():
 @pytest.mark.parametrize(
     ("file", "content", "name", "problem"),
     [
-        (file_layout.BUNDLE, b"{}", "bundle", "KeyError: 'model_name'"),
+        (file_layout.BUNDLE, b"{}", "bundle", "KeyError: 'files'"),
         (file_layout.BUNDLE, b"[1]", "bundle", "TypeError: "),
         ("saved_model.pb", b"\xff" * 9, "graph", "DecodeError: "),
     ],
@@ -217,8 +213,6 @@ def test_nothing_is_run_that_is_not_as_it_was_written(
 
     assert [c.name for c in found if c.problems] == [name]
     assert left_out(found) == [*check.RUNTIME_CHECKS]
-    asked = list(check.check_version(version, is_run))
-    assert left_out(asked) == ["samples"]
 
 
 def test_weights_that_do_not_load_are_found(version):
@@ -230,32 +224,3 @@ def test_weights_that_do_not_load_are_found(version):
     assert found["session"][0].startswith("DataLossError: ")
     assert not found["files"]
     assert "samples" not in found
-
-
-def test_a_server_is_asked_the_samples(refused, version, servable, capsys, monkeypatch):
-    monkeypatch.setattr(check, "SessionModel", is_run)
-    monkeypatch.setattr(client, "PAUSES", ())
-    monkeypatch.setattr(servable, "name", "reverse")  # As in bundle.json.
-    folder = f"--export-dir={version.parent}"
-
-    with serve_grpc(servable) as address:
-        arguments = [folder, f"--server={address}"]
-        check_server.main(arguments)
-        whole = capsys.readouterr().out
-        path = version / file_layout.SAMPLES / "serving_default.answer.json"
-        answer = json.loads(path.read_text())
-        answer["outputs"]["score"][0] += 1
-        path.write_text(json.dumps(answer))
-        write_digests(version)
-        with pytest.raises(SystemExit) as exit_:
-            check_server.main(arguments)
-        wrong = capsys.readouterr().out
-        line = refused(check_server, *arguments, "--model-name=other")
-    assert "--server must name a server of this model. Received: " in line
-    line = refused(check_server, *arguments)
-
-    assert "--server must name a server that answers" in line
-    assert {text.split()[0] for text in whole.splitlines()} == {"ok"}
-    assert len(re.findall(r"^ok    samples", whole, re.M)) == 4
-    assert exit_.value.code == 1
-    assert "WRONG samples      serving_default: score, row 0: wanted " in wrong

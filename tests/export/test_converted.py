@@ -218,9 +218,8 @@ def test_a_browser_draws_stacks_of_different_depth(data, tmp_path):
     assert RECURRENT_DECODER_NOTE in data["notes"]
     assert kinds == 2
     # Enabled layers; their maps, of the mean and two heads; the one chosen,
-    # at first that of `align`.
-    first = str(data["align_layer"])
-    assert seen == [[2, 6, first], [3, 9, first], [3, 9, "2"], [2, 6, "1"]]
+    # at first the last of two.
+    assert seen == [[2, 6, "1"], [3, 9, "1"], [3, 9, "2"], [2, 6, "1"]]
     assert complaints == []
 
 

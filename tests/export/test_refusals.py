@@ -50,11 +50,6 @@ translate --export-dir=x --sample --top-k=-1 -> must be between 0 and 2147483647
 translate --export-dir=x --sample --top-p=1.5 -> must be above 0 and at most 1.
 translate --export-dir=$EXPORT --input=$TMP/x -> no such file
 translate --export-dir=$EXPORT --input=$TMP/one --output=$TMP/one -> than --input
-translate --export-dir=$EXPORT --input=$TMP/one --nearest-to=$TMP/two
- --output=$TMP/two -> --output must be another file than --nearest-to
-translate --export-dir=x --nearest-to=$TMP/one --sample -> left out with --sample
-translate --export-dir=x --nearest-to=$TMP/one --format=text -> left out with --format
-translate --export-dir=x --nearest-to=no -> no such file: no
 translate --export-dir=x --format=text --sample -> --sample must be left out
 translate --export-dir=x --format=xml --trees -> --trees must be left out with
 evaluate --export-dir=x --source=$TMP/two --reference=$TMP/one -> 2 lines in
@@ -66,7 +61,6 @@ evaluate --export-dir=x --trees=none -> no such file: none
 evaluate --export-dir=x --trees=x --paper-bleu -> --paper-bleu is of translation
 evaluate --export-dir=x --trees=x --confidence -> --confidence is of translations
 explain $PAGE --export-dir=$EXPORT --text=' ' -> --text must hold some text.
-explain $PAGE --export-dir=$EXPORT --text=a --reference=' ' -> must hold some text
 explain $PAGE --export-dir=$TMP --text=a -> `python -m export` wrote
 check --export-dir=$TMP/ct2 -> of the format saved_model or litert.
 check --export-dir=$TMP/no -> `python -m export` wrote. Received
@@ -90,7 +84,6 @@ export --run-dir=$REAL_RUN --export-dir=$TMP/new --align-head=2
  -> `align_head` must be between 0 and 1
 export $RUN --version=-1 -> argument --version: invalid natural value
 export $RUN --model-name=é -> --model-name must be of letter
-export $RUN --samples=s3://b/x -> a path on this machine
 export $RUN -> --run-dir must be the folder of a finished
 serve -> --pair
 serve --port=0 --pair=en-es=exports -> $PAIR en-es

@@ -26,7 +26,6 @@ NASTY = [
 # Text for the tests of the page of `translate.explain`. It would close the element
 # that holds the data, were it not escaped.
 TEXT_WITH_MARKUP = "Two cats </script><b>sleep</b>."
-REFERENCE = "sleep. cats Two"
 WORDS = [word.encode() for s in SENTENCES for word in s.split()]
 
 

@@ -33,11 +33,6 @@ def corpus(tmp_path, monkeypatch):
 
     def translate_in_capitals(command, **kwargs):
         assert command[1:4] == ["-m", "translate", "--export-dir"]
-        if command[5:]:
-            option, path = command[5:]
-            assert option == "--nearest-to"
-            assert pathlib.Path(path).suffix == ".ja"
-            pathlib.Path("nearest").write_bytes(pathlib.Path(path).read_bytes())
         return POPEN(["tr", "a-z", "A-Z"], **kwargs)
 
     monkeypatch.setattr(train_command, "main", trained.append)
@@ -100,42 +95,10 @@ def test_repeats_a_run_from_text_files(corpus):
     assert given.corpus.train_target.name.startswith("distilled-")
 
 
-def test_passes_the_references_of_the_lines_that_are_left(corpus):
-    trained, lines = corpus
-    references = [f"{number} {line}\n" for number, line in enumerate(lines)]
-    pathlib.Path("a.ja").write_text("".join(references))
-    options = command("--train-source=a.en", "--references=a.ja")
-
-    distill.main(options)
-
-    assert pathlib.Path("nearest").read_text() == "".join(references)
-    targets = pathlib.Path(trained[0][-1])
-    part = targets.with_name(f"{targets.name}.part")
-    targets.rename(part)
-    part.write_text("A\nB\n")
-    distill.main(options)
-    assert pathlib.Path("nearest").read_text() == "".join(references[2:])
-    # A run that was killed after its last line.
-    targets.rename(part)
-    pathlib.Path("nearest").unlink()
-    distill.main(options)
-    assert not pathlib.Path("nearest").exists()
-    assert targets.exists()
-    distill.main(command("--train-source=a.en"))
-    pathlib.Path("a.ja").write_text("".join(references[::-1]))
-    distill.main(options)
-    assert len({given[-1] for given in trained}) == 3
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--train-source=no"], "no such file: no"),
-        (["--train-source=a.en", "--references=no"], "no such file: no"),
-        (
-            ["--train-source=a.en", "--references=one"],
-            "--references must have a line for each of a.en, .*: 1 in one",
-        ),
         ([], "--train-source must be the text.*none"),
         (["--train-target=x"], "left out, .*: --train-target=x"),
         (["--alignments=a.en"], "left out, .*: --alignments"),
@@ -150,8 +113,6 @@ def test_passes_the_references_of_the_lines_that_are_left(corpus):
     ],
 )
 def test_refuses_before_it_translates(corpus, options, message, capsys):
-    pathlib.Path("one").write_text("one line\n")
-
     line = refusal(capsys, distill.main, command(*options))
 
     assert re.search(message, line)
@@ -178,7 +139,7 @@ def test_refuses_another_teacher_than_that_of_the_run(corpus, capsys):
 
     line = refusal(capsys, distill.main, command(*options, teacher="other"))
 
-    assert "--teacher, " in line
+    assert "--teacher and --train-source must be those of the run" in line
     assert "run, whose text is distilled-" in line
     assert len(corpus[0]) == 1
     assert len([*pathlib.Path("run").iterdir()]) == 2

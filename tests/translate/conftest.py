@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.helpers.example_sentences import REFERENCE, TEXT_WITH_MARKUP
-from translate import explain
+from tests.helpers.example_sentences import TEXT_WITH_MARKUP
+from translate.loading import load_export
 from translate.report.explanation_page import describe_translation
 
 
 @pytest.fixture(scope="session")
 def export_runtime(export_dir):
-    return explain.load(export_dir)
+    return load_export(export_dir)
 
 
 @pytest.fixture(scope="session")
@@ -19,4 +19,4 @@ def ask(export_runtime):
 
 @pytest.fixture(scope="session")
 def data(ask):
-    return describe_translation(ask, TEXT_WITH_MARKUP.encode(), REFERENCE.encode())
+    return describe_translation(ask, TEXT_WITH_MARKUP.encode())

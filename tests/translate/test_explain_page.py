@@ -35,7 +35,7 @@ def page(report, tmp_path_factory):
 def spread(page, report, data, tmp_path):
     """The page of weights that are spread over 0 to 1 in the map it shows."""
     data = copy.deepcopy(data)
-    target = data["targets"][0]
+    target = data["target"]
     *_, rows, columns = shape = np.shape(target["encoder_decoder_attention"])
     weights = np.linspace(0, 1, rows * columns).reshape(rows, columns)
     target["encoder_decoder_attention"] = np.broadcast_to(weights, shape).tolist()
@@ -66,7 +66,7 @@ def numbers_in(page):
 
 
 def test_a_browser_shows_it_without_a_complaint(page, data):
-    own = data["targets"][0]
+    own = data["target"]
 
     assert page.complaints == []
     assert [url for url in page.requests if not url.startswith("file:")] == []
@@ -89,21 +89,19 @@ def test_selections_change_the_map(page, data):
         " if (!event.isTrusted) synthetic.push(event.target.id); })"
     )
     for kind in ("encoder_attention", "decoder_attention"):
-        for target, layer, head in ((0, 0, 1), (1, 1, 0)):
-            page.choose("#target", target)
+        for layer, head in ((0, 1), (1, 0)):
             page.choose("#kind", kind)
             page.choose("#layer", layer)
             page.choose("#head", head)
-            where = data if kind in data else data["targets"][target]
+            where = data if kind in data else data["target"]
             expected = np.array(where[kind][layer][head])
             found = numbers_in(page)
             np.testing.assert_allclose(found, 100 * expected, atol=0.51)
-    reference = data["targets"][1]["tokens"]
-    assert texts_in(page, "#map thead th bdi") == ["<s>", *reference[:-1]]
+    tokens = data["target"]["tokens"]
+    assert texts_in(page, "#map thead th bdi") == ["<s>", *tokens[:-1]]
     page.choose("#head", "mean")
-    mean = np.mean(data["targets"][1]["decoder_attention"][1], axis=0)
+    mean = np.mean(data["target"]["decoder_attention"][1], axis=0)
     np.testing.assert_allclose(numbers_in(page), 100 * mean, atol=0.51)
-    page.choose("#target", 0)
     page.choose("#kind", "encoder_decoder_attention")
     assert page.complaints == page.evaluate("synthetic") == []
 
@@ -111,7 +109,7 @@ def test_selections_change_the_map(page, data):
 def test_a_click_on_a_small_map_enlarges_it(page, data):
     page.click("#overview button[aria-label='layer 1, head 2']")
 
-    expected = data["targets"][0]["encoder_decoder_attention"][0][1]
+    expected = data["target"]["encoder_decoder_attention"][0][1]
     np.testing.assert_allclose(numbers_in(page), 100 * np.array(expected), atol=0.51)
     pressed = page.evaluate(
         "[...document.querySelectorAll('#overview [aria-pressed=true]')]"
@@ -126,7 +124,7 @@ def test_a_click_on_a_small_map_enlarges_it(page, data):
 
 
 def test_hovering_tells_and_marks(page, data):
-    own = data["targets"][0]
+    own = data["target"]
     before = status(page)
     page.hover("#map tbody tr:nth-child(2) td:nth-of-type(3)")
 
@@ -212,7 +210,7 @@ def test_tab_reaches_each_part_and_every_control_has_a_name(page):
         if not part:
             break
         seen.append(part)
-    for part in ("target", "head"):
+    for part in ("layer", "head"):
         assert part in seen
     for part in ("confidence", "alignment", "overview", "map", "tree"):
         assert seen.count(part) == 1

@@ -125,14 +125,9 @@ def read_all(corpus: Iterable[tuple[str, str]]) -> Pairs:
 all_demo_pairs = functools.cache(demo_corpus)
 
 
-def demo_pairs(split: str, seed: int = 0) -> Pairs:
-    """Returns a split of the embedded English-Spanish corpus.
-
-    Args:
-        split: `"train"`, `"validation"`, `"test"` or `"unseen"`.
-        seed: Int, seed of the corpus.
-    """
-    return read_all(all_demo_pairs(seed)[split])
+def demo_pairs(split: str) -> Pairs:
+    """Returns "train", "validation", "test" or "unseen" of the embedded corpus."""
+    return read_all(all_demo_pairs()[split])
 
 
 def write_demo_tests(folder: pathlib.Path) -> None:

@@ -31,8 +31,6 @@ from translate.loading import find_export
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BulkOptions(BatchOptions):
-    """Options of `python -m translate.bulk`."""
-
     input: str = option(
         help="text files, plain or gzip; in quotes: 'text-*.en.gz'", metavar="PATTERN"
     )

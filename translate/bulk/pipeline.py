@@ -28,11 +28,7 @@ USER_ERROR_PATTERN = re.compile(
 class TranslateShard(beam.DoFn):
     """Writes the translation of a shard, and the faults of its lines.
 
-    Args:
-        export_dir: Folder of the export, at the same path on each worker.
-        version: Int, version of the export.
-        output: Folder of the shards.
-        batch_tokens: Int, source tokens of a batch.
+    The export is at the same path on each worker; `output` is the folder of shards.
     """
 
     def __init__(

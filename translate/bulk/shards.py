@@ -29,20 +29,12 @@ PLAN = "bulk.json"
 
 
 class Shard(NamedTuple):
-    """Some lines of a file.
-
-    Attributes:
-        path: Path of the input file.
-        name: Name of the output file, without `.gz`.
-        start: Int, offset of its first byte in the unpacked file.
-        first: Int, number of its first line, from 1.
-        lines: Int, number of lines.
-    """
+    """Some lines of a file."""
 
     path: str
-    name: str
-    start: int
-    first: int
+    name: str  # Of the output file, without `.gz`.
+    start: int  # Offset of its first byte in the unpacked file.
+    first: int  # Number of its first line, from 1.
     lines: int
 
 

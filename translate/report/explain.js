@@ -8,9 +8,9 @@ const KINDS = {
     "A row predicts a subword of the target; columns are what stands before it."],
 };
 // A recurrence has no weights.
-if (!data.targets[0].decoder_attention) delete KINDS.decoder_attention;
+if (!data.target.decoder_attention) delete KINDS.decoder_attention;
 const MEAN = "mean";
-const state = { target: 0, layer: 0, head: MEAN, kind: Object.keys(KINDS)[0] };
+const state = { layer: 0, head: MEAN, kind: Object.keys(KINDS)[0] };
 
 // ---- Small helpers -------------------------------------------------------
 const makeShape = (tag, attributes, ...children) => complete(
@@ -21,8 +21,8 @@ const makeRow = (title, text, ...cells) => make("tr", {}, title,
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 
 // ---- What is shown -------------------------------------------------------
-const target = () => data.targets[state.target];
-const mapsOf = (kind) => (kind === "encoder_attention" ? data : target())[kind];
+const { target } = data;
+const mapsOf = (kind) => (kind === "encoder_attention" ? data : target)[kind];
 const layersOf = (kind) => mapsOf(kind).length;
 const heads = data.encoder_attention[0].length;
 
@@ -34,7 +34,7 @@ function weights(kind, layer, head) {
 }
 
 function axes(kind) {
-  const source = data.source.tokens, tokens = target().tokens;
+  const source = data.source.tokens, { tokens } = target;
   if (kind === "encoder_attention") return [source, source];
   if (kind === "encoder_decoder_attention") return [tokens, source];
   return [tokens, ["<s>", ...tokens.slice(0, -1)]];
@@ -44,14 +44,14 @@ function drawSummary() {
   const title = (text) => make("th", { scope: "row" }, text);
   $("summary").tBodies[0].append(
     makeRow(title("Source"), data.source.text, "–", "–", data.source.pieces),
-    ...data.targets.map((t) => makeRow(title(t.name), t.text, t.score.toFixed(3),
-      t.log_probability.toFixed(3), t.pieces)));
+    makeRow(title("Translation"), target.text, target.score.toFixed(3),
+      target.log_probability.toFixed(3), target.pieces));
   $("notes").append(...listed(data.notes));
 }
 
 function drawConfidence() {
-  $("confidence").replaceChildren(...target().tokens.map((token, t) => {
-    const found = target().token_log_probabilities[t], p = Math.exp(found);
+  $("confidence").append(...target.tokens.map((token, t) => {
+    const found = target.token_log_probabilities[t], p = Math.exp(found);
     const text = `${token}: probability ${percent(p)}, log-probability ` +
       found.toFixed(3);
     const item = make("li", { class: "word", tabindex: t ? -1 : 0, "aria-label": text,
@@ -242,7 +242,6 @@ function choose(change) {
   state.layer = Math.min(state.layer, layers - 1);
   [...$("layer").options].forEach((option, i) => { option.disabled = i >= layers; });
   for (const name of Object.keys(state)) $(name).value = state[name];
-  if ("target" in change) drawConfidence();
   if (!("kind" in change)) drawAlignment();
   drawOverview();
   drawMap();
@@ -251,7 +250,6 @@ function choose(change) {
 const numbered = (name, count) =>
   [...Array(count).keys()].map((i) => [i, `${name} ${i + 1}`]);
 const options = {
-  target: data.targets.map((t, i) => [i, t.name]),
   layer: numbered("Layer", Math.max(...Object.keys(KINDS).map(layersOf))),
   head: [[MEAN, "Mean"], ...numbered("Head", heads)],
   kind: Object.entries(KINDS).map(([key, [name]]) => [key, name]),
@@ -297,6 +295,9 @@ walk($("tree"), (button, across, down) => {
 });
 
 drawSummary();
+drawConfidence();
 drawTree();
 drawSteps();
-choose({ target: 0, layer: data.align_layer });
+// The last but one aligns best (Garg et al., 2019); of two, the last.
+const layers = layersOf("encoder_decoder_attention");
+choose({ layer: Math.max(Math.min(1, layers - 1), layers - 2) });

@@ -13,7 +13,7 @@ import numpy as np
 from command_line.errors import UserError
 from export.bundle.model_loading import SIGNATURE
 
-SIGNATURES = (SIGNATURE, "align", "explain", "explain_beam")
+SIGNATURES = (SIGNATURE, "explain", "explain_beam")
 PAGE = pathlib.Path(__file__).with_name("explain.html")
 DIGITS = 4
 # Larger heat maps are unreadable, and slow in a browser.
@@ -30,46 +30,22 @@ RECURRENT_DECODER_NOTE = (
 )
 
 
-def describe_translation(
-    ask: Callable, text: bytes, reference: bytes | None = None
-) -> dict:
-    """Returns the data of the page, as JSON.
-
-    Args:
-        ask: Function from the name of a signature and its texts, one each, to
-            the dict of its outputs, without their batch axis.
-        text: UTF-8.
-        reference: UTF-8, a translation to show beside the model's own.
+def describe_translation(ask: Callable, text: bytes) -> dict:
+    """Returns the data of the page, as JSON; `ask` is `Runtime.ask_one`.
 
     Raises:
-        UserError: If a text has no token.
+        UserError: If the text has no token.
     """
     beam = ask("explain_beam", text=text)
-    check_text("text", text, beam["kept"].size)
+    if not beam["kept"].size:
+        raise UserError(f"--text must hold some text. Received: {decode(text)!r}")
     best = ask(SIGNATURE, text=text)
-    targets = {"Translation": best["translation"]}
-    if reference is not None:
-        targets["Reference"] = reference
-    explained = {
-        name: ask("explain", source=text, target=target)
-        for name, target in targets.items()
-    }
-    if reference is not None:
-        tokens = explained["Reference"]["target_tokens"]
-        check_text("reference", reference, len(tokens) > 1)
-    translation = explained["Translation"]
-    aligned = ask("align", source=text, target=best["translation"])
+    explained = ask("explain", source=text, target=best["translation"])
     path = best_path(beam)
     return {
-        "source": describe_text(text, translation["source_tokens"]),
-        "encoder_attention": to_cropped_lists(translation["encoder_attention"], 2),
-        "align_layer": find_layer(
-            translation["encoder_decoder_attention"], aligned["attention"]
-        ),
-        "targets": [
-            describe_target(name, targets[name], outputs)
-            for name, outputs in explained.items()
-        ],
+        "source": describe_text(text, explained["source_tokens"]),
+        "encoder_attention": to_cropped_lists(explained["encoder_attention"], 2),
+        "target": describe_target(best["translation"], explained),
         "beam": {
             **{name: to_lists(value[:MAX_SHOWN]) for name, value in beam.items()},
             "best": path[:MAX_SHOWN],
@@ -79,20 +55,14 @@ def describe_translation(
     }
 
 
-def check_text(option: str, text: bytes, has_tokens: bool) -> None:
-    if not has_tokens:
-        raise UserError(f"--{option} must hold some text. Received: {decode(text)!r}")
-
-
 def describe_text(text: bytes, tokens: np.ndarray) -> dict:
     shown = to_cropped_lists(tokens, 1)
     return {"text": decode(text), "pieces": len(tokens), "tokens": shown}
 
 
-def describe_target(name: str, text: bytes, outputs: dict) -> dict:
+def describe_target(text: bytes, outputs: dict) -> dict:
     """Returns the data of a target, by the outputs of the signature `explain`."""
     return {
-        "name": name,
         **describe_text(text, outputs["target_tokens"]),
         "score": to_lists(outputs["score"]),
         "log_probability": to_lists(outputs["token_log_probabilities"].sum()),
@@ -104,54 +74,38 @@ def describe_target(name: str, text: bytes, outputs: dict) -> dict:
     }
 
 
-def find_layer(attention: np.ndarray, aligned: np.ndarray) -> int:
-    """Returns the index of the decoder layer that `align` uses.
-
-    `attention` is `(N, H, T, S)`, of the layers and heads; `aligned`, `(T, S)`, that
-    of one head of a layer, or the mean over its heads.
-    """
-    means = attention.mean(axis=1, keepdims=True)
-    candidates = np.concatenate([attention, means], axis=1)
-    differences = np.abs(candidates - aligned).max(axis=(2, 3))
-    return int(differences.min(axis=1).argmin())
-
-
 def has_self_attention(outputs: dict) -> bool:
     return bool(outputs["decoder_attention"].any())
 
 
 def make_notes(best: dict, beam: dict, path: list[int], explained: dict) -> list[str]:
     """Returns notes on this translation, as sentences."""
-    translation = explained["Translation"]
     pieces = max(
-        len(outputs[side])
-        for outputs in explained.values()
-        for side in ("source_tokens", "target_tokens")
+        len(explained["source_tokens"]),
+        len(explained["target_tokens"]),
+        len(beam["penalties"]),
     )
     written = [beam["tokens"][step, rank] for step, rank in enumerate(path)]
-    same = written == translation["target_tokens"].tolist()
+    same = written == explained["target_tokens"].tolist()
     notes = [
-        (not has_self_attention(translation), RECURRENT_DECODER_NOTE),
+        (not has_self_attention(explained), RECURRENT_DECODER_NOTE),
         (
             best["truncated"],
             "The source or the translation was cut at the limit of its length.",
         ),
-        *(
-            (
-                outputs["truncated"],
-                f"{name}: it or the source is longer than the model takes and was "
-                "cut. Score, confidence and attention are those of the part that "
-                "is shown.",
-            )
-            for name, outputs in explained.items()
+        (
+            explained["truncated"],
+            "The translation or the source is longer than the model takes and was "
+            "cut. Score, confidence and attention are those of the part that is "
+            "shown.",
         ),
         (
-            max(pieces, len(beam["penalties"])) > MAX_SHOWN,
+            pieces > MAX_SHOWN,
             f"Only the first {MAX_SHOWN} subwords and steps are shown. Texts "
             "and scores are whole.",
         ),
         (
-            not same and not translation["truncated"],
+            not same and not explained["truncated"],
             "The search wrote the translation in other subwords than those "
             "into which its text is cut. Confidence and attention are those of "
             "the text, and its score differs a little from that in the search.",

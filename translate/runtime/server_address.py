@@ -13,23 +13,13 @@ PORTS = {"http": 80, "https": 443}
 
 @dataclasses.dataclass(frozen=True)
 class Address:
-    """Address of a server, with TLS settings and credentials.
-
-    Attributes:
-        host: String, a name or an IP address.
-        port: Int.
-        prefix: String, prefix of TF Serving's paths: `""`, or `"/mt"`.
-        tls: Bool, whether the connection uses TLS.
-        certificates: String, PEM, the only ones to trust; `None` for those of
-            grpcio.
-        token: String for the header `Authorization`, or `None`.
-    """
+    """Address of a server, with TLS settings and credentials."""
 
     host: str
     port: int
-    prefix: str = ""
+    prefix: str = ""  # Of TF Serving's paths, such as `/mt`.
     tls: bool = False
-    certificates: str | None = None
+    certificates: str | None = None  # PEM; `None` for those of grpcio.
     token: str | None = dataclasses.field(default=None, repr=False)
 
     @property

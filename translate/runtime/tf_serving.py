@@ -43,14 +43,11 @@ class TFServingRuntime(Runtime):
     a retry would add to its load. gRPC's own retry policy ends with the timeout
     of the first attempt, and the waits of urllib3 cannot be interrupted.
 
-    Args:
-        send: Function from the name of a signature and a dict of arrays to a
-            dict of arrays. Raises `ServerUnavailableError` or `UserError`.
-        in_flight: Positive int, how many batches `map` sends before the first
-            is answered.
-        pauses: Seconds to wait before each retry, times a random factor from
-            0.5 to 1.5, so that clients do not retry at the same moment.
-        timeout: Seconds that `send` may take.
+    `send` is a function from the name of a signature and a dict of arrays to a dict
+    of arrays, which raises `ServerUnavailableError` or `UserError` and may take
+    `timeout` seconds. `map` sends `in_flight` batches before the first is answered.
+    The `pauses` are seconds before each retry, times a random factor from 0.5 to 1.5,
+    so that clients do not retry at the same moment.
     """
 
     # The server refuses what it lacks.
@@ -191,11 +188,7 @@ def shorten_message(message: object) -> str:
 class ClientOptions:
     """Options of a client, apart from the server's address."""
 
-    model_name: str | None = option(
-        None,
-        "the server's name of the model (default: that of --export-dir's "
-        f"model where it is given, else {MODEL_NAME})",
-    )
+    model_name: str = option(MODEL_NAME, "the server's name of the model")
     timeout: float = option(120, "seconds to wait for the outputs of a batch", float)
     in_flight: int = option(4, "batches sent before the first is answered", int)
     ca_certificate: pathlib.Path | None = option(
@@ -231,5 +224,5 @@ def connect(server: str, options: ClientOptions) -> TFServingRuntime:
         UserError: If the address is invalid.
     """
     address = read_address(server, options.ca_certificate, options.token_file)
-    send = make_sender(address, options.model_name or MODEL_NAME, options.timeout)
+    send = make_sender(address, options.model_name, options.timeout)
     return TFServingRuntime(send, options.in_flight, PAUSES, options.timeout)

@@ -61,7 +61,6 @@ def score(trees: list[Tree], outputs: Iterable[str]) -> dict[str, object]:
 
 
 def describe_scores(results: dict[str, object]) -> list[str]:
-    """Returns the lines to print."""
     titles = {
         "f1": "F1",
         "precision": "precision",

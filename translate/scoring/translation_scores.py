@@ -138,7 +138,6 @@ def split_compounds(line: str) -> str:
 
 
 def describe_scores(results: dict) -> list[str]:
-    """Returns a line for each score."""
     lines = []
     for name, title in TITLES.items():
         if name not in results:

@@ -1,7 +1,6 @@
 """Tests of `export.bundle.write_version`, `.file_layout` and `.versions`."""
 
 import fcntl
-import gzip
 import hashlib
 import json
 import math
@@ -16,7 +15,7 @@ import keras_transformer
 from command_line.errors import UserError
 from export.bundle import file_layout
 from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.model_loading import choose_samples, read_arguments, read_notes
+from export.bundle.model_loading import read_arguments, read_notes
 from export.bundle.sample_requests import write_samples
 from export.bundle.versions import find_versions, new_version
 
@@ -51,51 +50,18 @@ def test_the_bundle_knows_every_file(export_dir, run_dir):
     assert bundle["packages"]["keras_transformer"] == keras_transformer.__version__
 
 
-SAMPLES = [
-    {"source": f"Cat {i}.", "reference": f"Katze {i}.", "translation": "?"}
-    for i in range(6)
-]
-
-
-@pytest.fixture
-def noted_run(tmp_path):
-    """A folder of a run that noted what its model is worth."""
-    (tmp_path / "model.keras").write_bytes(b"the model")
-    notes = {
-        "sha256": hashlib.sha256(b"the model").hexdigest(),
-        "validation": {"loss": 1.25, "bleu": 27.3, "signature": "tok:13a"},
-        "samples": SAMPLES,
-    }
+def test_notes_of_another_model_are_left_out(tmp_path, capsys):
+    (tmp_path / "model.keras").write_bytes(b"another")
+    notes = {"sha256": hashlib.sha256(b"the model").hexdigest(), "samples": []}
     (tmp_path / "model.json").write_text(json.dumps(notes))
-    return tmp_path
 
-
-def test_notes_of_another_model_are_left_out(noted_run, tmp_path, capsys):
-    (noted_run / "model.keras").write_bytes(b"another")
-
-    assert read_notes(noted_run) == {}
+    assert read_notes(tmp_path) == {}
     assert "is of another model.keras" in capsys.readouterr().err
-    (noted_run / "model.json").write_text('{"sha')
+    (tmp_path / "model.json").write_text('{"sha')
     with pytest.raises(UserError, match="model.json must be whole"):
-        read_notes(noted_run)
-    (noted_run / "model.json").unlink()
-    assert read_notes(noted_run) == {}
-
-
-def test_samples_are_those_of_the_run_or_of_a_file(noted_run, tmp_path):
-    lines = ["One.", "", "Two."] + ["More."] * 9
-    (tmp_path / "text.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    (tmp_path / "blank").write_text(" \n\n")
-
-    notes = read_notes(noted_run)
-    assert choose_samples(notes, None) == SAMPLES[:5]
-    assert choose_samples({}, None) == []
-    chosen = choose_samples(notes, tmp_path / "text.gz")
-
-    sources = [sample["source"] for sample in chosen]
-    assert sources == ["One.", "Two.", "More.", "More.", "More."]
-    with pytest.raises(UserError, match="--samples must hold a sentence"):
-        choose_samples({}, tmp_path / "blank")
+        read_notes(tmp_path)
+    (tmp_path / "model.json").unlink()
+    assert read_notes(tmp_path) == {}
 
 
 class Tokens:

@@ -174,7 +174,7 @@ def test_refuses_in_one_line(refused, tmp_path):
         return refused(page_command, *options, "--npm-dir", tmp_path)
 
     new = tmp_path / "page"
-    assert "that `python -m export --format litert` wrote" in refusal(new)
+    assert "--export-dir must be a folder that `python -m export`" in refusal(new)
     (tmp_path / "1").mkdir()
     (tmp_path / "1/step.tflite").touch()
     command = f"`npm install --prefix {tmp_path} @litertjs/core@2.5.3` ran"

@@ -1,19 +1,18 @@
 """Tests of `paper.table3` and of what it writes."""
 
 import json
+import math
 import pathlib
 import shutil
 
 import keras
 import numpy as np
 import pytest
-import sacrebleu
 import sentencepiece
 
 from command_line.errors import UserError
 from keras_transformer import PRESETS
 from paper.table3 import __main__ as table3, report
-from paper.table3.results import TRANSLATIONS, read_row
 from paper.table3.rows import ROWS, SIZES, scale_row
 from tests.helpers.error_capture import refusal
 from tests.helpers.oracles.numpy_oracles import encode, target_log_probabilities
@@ -45,10 +44,6 @@ def arguments_of(run_dir, corpus, *options):
     return [*where, *TOY.split(), *corpus, *options]
 
 
-def read_table(run_dir):
-    return json.loads((run_dir / "table3.json").read_text())
-
-
 @pytest.mark.parametrize("name", ROWS)
 def test_the_scale_of_the_documents_keeps_every_ratio(name):
     scaled, base = (scale_row(row, 4, 2, 1300) for row in (name, "base"))
@@ -78,34 +73,27 @@ def test_a_row_differs_from_base_in_its_cell_alone(finished):
     assert (base["hidden_dim"], base["num_heads"], base["key_dim"]) == (8, 8, 1)
     assert presets["base"]["arguments"]["average"] == 1
     assert presets["base"]["corpus"] == presets["d-drop0.0"]["corpus"]
-    assert read_table(finished)["rows"]["d-drop0.0"]["change"] == "P_drop=0.0"
 
 
 @pytest.mark.slow
 def test_the_table_holds_what_the_model_of_a_row_gives(finished, corpus):
-    row = read_table(finished)["rows"]["d-drop0.0"]["ours"]
+    row = report.read_rows(finished)["d-drop0.0"]
     folder = finished / "d-drop0.0"
     model = keras.saving.load_model(folder / "model.keras")
     pieces = sentencepiece.SentencePieceProcessor(
         model_file=str(folder / "tokenizer.model")
     )
-    source, target = (
-        pathlib.Path(path).read_text().splitlines() for path in corpus[5::2]
-    )
-
     source_ids, labels = (
-        encode(pieces, [line.encode() for line in side]) for side in (source, target)
+        encode(pieces, pathlib.Path(path).read_bytes().splitlines())
+        for path in corpus[5::2]
     )
     total = -target_log_probabilities(model, source_ids, labels).sum()
     count = (labels > 0).sum()
-    text = json.loads((folder / "validation.json").read_text())
 
-    assert row["perplexity"] == pytest.approx(np.exp(total / count), rel=1e-4)
-    assert row["parameters"] == model.count_params()
-    assert text["references"] == target
-    assert len(text["translations"]) == len(source)
-    expected = sacrebleu.corpus_bleu(text["translations"], [target]).score
-    assert row["bleu"] == pytest.approx(expected, abs=1e-9)
+    assert row.log_perplexity == pytest.approx(total / count, rel=1e-4)
+    assert row.millions == model.count_params() / 1e6
+    scores = json.loads((folder / "model.json").read_text())["validation"]
+    assert row.bleu == scores["bleu"]
 
 
 @pytest.mark.slow
@@ -113,26 +101,25 @@ def test_the_same_command_trains_nothing_that_is_there(
     finished, corpus, monkeypatch, capsys
 ):
     monkeypatch.setattr(table3, "train_row", None)
-    before = (finished / "table3.json").read_bytes()
+    before = (finished / "table3.md").read_text()
 
     train_rows(finished, corpus)
 
-    assert "row 2 of 2, d-drop0.0: there" in capsys.readouterr().out
-    assert (finished / "table3.json").read_bytes() == before
+    printed = capsys.readouterr().out
+    assert "row 2 of 2, d-drop0.0: there" in printed
+    assert before in printed
 
 
 @pytest.mark.slow
 def test_the_same_command_goes_on_where_it_was_killed(copy, corpus, monkeypatch):
-    text = (copy / "d-drop0.0" / "validation.json").read_bytes()
-    (copy / "d-drop0.0" / "validation.json").unlink()  # Killed before it.
+    (copy / "d-drop0.0" / "model.json").unlink()  # Killed before it.
     trained = []
-    monkeypatch.setattr(table3.train_command, "main", lambda argv: trained.append(argv))
+    monkeypatch.setattr(table3.train_command, "main", trained.append)
 
     train_rows(copy, corpus)
 
     (argv,) = trained
     assert argv[-1] == str(copy / "d-drop0.0")
-    assert (copy / "d-drop0.0" / "validation.json").read_bytes() == text
 
 
 @pytest.mark.slow
@@ -155,52 +142,72 @@ def test_a_signal_ends_all_rows_and_a_row_that_fails_only_itself(
 
     assert "could not be trained" in message
     assert message.endswith("d-drop0.0")
-    assert list(read_table(copy)["rows"]) == ["base"]
+    assert list(report.read_rows(copy)) == ["base"]
 
 
 @pytest.mark.slow
-def test_a_table_of_some_rows_says_which_are_missing(finished, capsys):
-    report.write(finished)
+def test_a_table_of_some_rows_says_which_are_missing(finished):
+    table = report.write(finished)
 
-    table = (finished / "table3.md").read_text()
-    assert table in capsys.readouterr().out
+    assert (finished / "table3.md").read_text() == table
     assert "Not there yet: a-h1, a-h4," in table
     assert "\nBase here: N=1, d_model=8, d_ff=32, h=8, d_k=1, d_v=1, " in table
-    assert "cannot be told from one run of base" in table
+    assert "19 times" not in table  # There is one run of base.
     row = next(line for line in table.splitlines() if "| d-drop0.0 " in line)
-    assert " 5.77 " in row
+    assert row.startswith("| d-drop0.0 | P_drop=0.0 | 5.77 | ")
     assert " +17.3 " in row  # 5.77 / 4.92.
     assert " -1.2 " in row
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("steps", [1, 4])
-def test_rows_that_were_not_trained_as_long_as_base_are_missing(copy, steps):
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"steps": 2', '"steps": 1'),
+        ('"steps": 2', '"steps": 4'),
+        ('"validation": "', '"validation": "other'),
+    ],
+)
+def test_rows_of_other_conditions_than_base_are_missing(copy, old, new):
     path = copy / "d-drop0.0" / "arguments.json"
-    path.write_text(path.read_text().replace('"steps": 2', f'"steps": {steps}'))
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    assert list(report.read_rows(copy)) == ["base"]
 
-    report.write(copy)
 
-    assert list(read_table(copy)["rows"]) == ["base"]
+@pytest.mark.slow
+def test_a_row_whose_model_is_of_another_update_is_missing(copy):
+    path = copy / "d-drop0.0" / "model.json"
+    path.write_text(path.read_text().replace("ckpt-2", "ckpt-1"))
+    assert list(report.read_rows(copy)) == ["base"]
 
 
-def test_a_row_without_a_whole_epoch_is_missing(tmp_path):
-    """Its only epoch was a short one, which a longer run takes back."""
-    description = {
-        "arguments": {"vocabulary_size": 1, "max_length": 1},
-        "preset": {"description": "", **PRESETS["tiny"].hyperparameters()},
-        "steps_per_epoch": 3,
-        "packages": {},
+def test_the_margin_comes_from_the_runs_of_base():
+    rows = {
+        name: report.Row(PRESETS["base"], {}, "", math.log(5.0) + 0.04 * x, 25 + x, 65)
+        for name, x in {"base": 0.0, "base-run2": 0.3, "base-run3": -0.3}.items()
     }
-    translations = {"step": 2, "translations": [], "references": []}
-    for name, content in (
-        ("arguments.json", description),
-        ("report.json", {}),
-        (TRANSLATIONS, translations),
-    ):
-        (tmp_path / name).write_text(json.dumps(content))
+    rows["big"] = report.Row(PRESETS["big"], {}, "", math.log(4.0), 27.0, 213)
 
-    assert read_row(tmp_path) is None
+    table = report.format_report(rows)
+
+    # t s √(1 + 1/n) of three runs, with s = 0.3.
+    margin = 4.303 * 0.3 * math.sqrt(4 / 3)
+    assert f"within {margin:.2f} BLEU" in table
+    assert f"and {100 * math.expm1(0.04 * margin):.1f} % of perplexity" in table
+    (row,) = (line for line in table.splitlines() if "| big " in line)
+    assert row.endswith("| 213 | 213.00 | -12.0 | -20.0 | +0.6 | +2.0 |")
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 10])
+def test_another_run_is_within_the_margin_19_times_of_20(count):
+    runs = np.random.default_rng(3).normal(30, 0.4, size=(20_000, count + 1))
+
+    margins = [report.seed_margin(others) for others in runs[:, 1:].tolist()]
+
+    away = np.abs(runs[:, 0] - runs[:, 1:].mean(axis=1))
+    assert np.mean(away < margins) == pytest.approx(0.95, abs=0.005)
 
 
 @pytest.mark.slow
@@ -208,7 +215,7 @@ def test_a_row_without_a_whole_epoch_is_missing(tmp_path):
     ("options", "message"),
     [
         (["--dropout", "0.3"], "themselves. Received: --dropout"),
-        (["--average", "3"], "themselves. Received: --average"),
+        (["--validate-bleu", "0"], "themselves. Received: --validate-bleu"),
         (["--scale", "32"], "hidden_dim: 8 there, 16 here"),
         (["--seed", "1"], "themselves. Received: --seed"),
     ],
@@ -227,14 +234,3 @@ def test_refuses_rows_that_would_hold_out_other_pairs(corpus, tmp_path, capsys):
 def test_refuses_a_report_without_base(tmp_path):
     with pytest.raises(UserError, match="must hold the row base"):
         report.write(tmp_path)
-
-
-@pytest.mark.slow
-def test_refuses_rows_of_two_validation_sets(copy):
-    path = copy / "d-drop0.0" / "validation.json"
-    text = json.loads(path.read_text())
-    text["references"][0] += "."
-    path.write_text(json.dumps(text))
-
-    with pytest.raises(UserError, match="one validation set"):
-        report.write(copy)
