@@ -18,20 +18,22 @@ from train.run.fine_tuning import FinishedRun
 
 # Options of which one must come with another one.
 NEEDED = {
-    "drop_invalid": ("train_source", "mixture"),
-    "source_language": ("dataset", "mixture"),
+    "drop_invalid": ("train_source", "train_pairs", "mixture"),
+    **dict.fromkeys(options.LANGUAGES, ("dataset", "mixture", *options.PAIRS)),
     "train_split": ("dataset",),
     "validation_split": ("dataset",),
     "alignment_weight": ("alignments",),
 }
 EXCLUDED = {
-    "dataset": options.FILES,
+    "dataset": (*options.PAIRS, *options.FILES),
+    "mixture": (options.PAIRS[0], *options.FILES[:2]),
     "train_split": ("mixture",),  # A source of it names its own.
     # The words of a pair must be those of the file.
     "alignments": ("dataset", "mixture", "drop_invalid", "placeholders"),
 }
 NOT_OF_TREES = (
-    *("dataset", *options.FILES, "mixture", *options.TFDS_OPTIONS),
+    *("dataset", *options.PAIRS, *options.FILES, "mixture"),
+    *options.TFDS_OPTIONS,
     *("drop_invalid", "placeholders", *options.LINK_OPTIONS),
     *("validate_bleu", "validation_beam_size", "bleu_tokenize"),
 )
@@ -302,14 +304,15 @@ def check_corpus(given: Options) -> None:
         return
     if trees:
         raise UserError(f"{trees[0]} needs --task {PARSING}. Received: it alone")
-    files = flags(options.FILES)
-    wanted = [flag(n) for n in options.FILES[2 if corpus.mixture else 0 :]]
-    if corpus.dataset is None and files != wanted:
-        needed = ", ".join(wanted) + (" with --mixture" if corpus.mixture else "")
-        raise UserError(
-            f"the corpus must be --dataset NAME, or all of {needed}. "
-            f"Received: {', '.join(files) or 'neither'}"
-        )
+    places = zip(options.PAIRS, options.FILES[::2], options.FILES[1::2], strict=True)
+    for pairs, *sides in places:
+        found, texts = flags([pairs, *sides]), [flag(side) for side in sides]
+        elsewhere = corpus.dataset or (corpus.mixture and pairs == options.PAIRS[0])
+        if not elsewhere and found not in ([flag(pairs)], texts):
+            raise UserError(
+                f"a run needs --dataset NAME, {flag(pairs)} FILE, or both "
+                f"{' and '.join(texts)}. Received: {', '.join(found) or 'neither'}"
+            )
     for name, others in NEEDED.items():
         if asked[name] and not flags(others):
             raise UserError(

@@ -126,10 +126,18 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--mixture=m"], "all of --validation-source.*with --mixture"),
+        (["--mixture=m"], "--validation-pairs FILE, or both --validation-source"),
         (["--mixture=m", *GIVEN_FILES], "Received: --train-source"),
+        (
+            [*GIVEN_FILES, "--train-pairs=x"],
+            "Received: --train-pairs, --train-source, --train-target",
+        ),
+        (["--train-pairs=x"], "--validation-pairs FILE, or both.*Received: neither"),
+        (["--dataset=demo", "--train-pairs=x"], "Received: --train-pairs"),
+        (["--dataset=demo", "--train-pairs=x", "--mixture=m"], "Received: --train-p"),
         (["--dataset=demo", "--train-source=f"], "--dataset must come without"),
-        (["--source-language=de", *GIVEN_FILES], "needs --dataset or --mixture"),
+        (["--source-language=de", *GIVEN_FILES], "needs --dataset or --mixture or"),
+        (["--target-language=de", *GIVEN_FILES], "needs --dataset or --mixture or"),
         (
             ["--mixture=m", "--dataset=demo", "--train-split=train[:9%]"],
             "--train-split must come without --mixture",
@@ -149,7 +157,7 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
         (["--task=parsing", *TREES, "--mixture=x"], "--mixture$"),
         (["--task=parsing", *TREES, "--validate-bleu=2"], "--validate-bleu$"),
         (["--task=parsing", *TREES, "--alignment-weight=1"], "--alignment-w"),
-        (["--dataset=demo", "--drop-invalid"], "needs --train-source or --mixture"),
+        (["--dataset=demo", "--drop-invalid"], "needs --train-source or --train-p"),
         (["--dataset=demo", "--alignment-weight=1"], "needs --alignments"),
         (
             [*GIVEN_FILES, "--alignments=x", "--placeholders"],

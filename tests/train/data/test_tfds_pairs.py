@@ -55,7 +55,11 @@ def test_reads_a_set_that_was_prepared_and_hashes_its_files(tmp_path, monkeypatc
     builder.download_and_prepare()
 
     pairs = open_corpus(
-        "tfds:ted_hrlr_translate/pt_to_en", "train[:60%]", tmp_path, "en", tmp_path
+        "tfds:ted_hrlr_translate/pt_to_en",
+        "train[:60%]",
+        tmp_path,
+        ("en", "pt"),
+        tmp_path,
     )
     read = set(pairs)
     assert read < {(f"one {i}", f"um {i}") for i in range(10)}
@@ -68,7 +72,7 @@ def test_reads_a_set_that_was_prepared_and_hashes_its_files(tmp_path, monkeypatc
 
 def test_without_data_one_line_says_how_to_get_it(tmp_path):
     with pytest.raises(UserError) as error:
-        open_corpus("tfds:wmt14_translate/de-en", "train", tmp_path, None, tmp_path)
+        open_corpus("tfds:wmt14_translate/de-en", "train", tmp_path, data_dir=tmp_path)
 
     message = str(error.value)
     assert f"tfds:wmt14_translate/de-en is not in {tmp_path}/wmt14" in message
@@ -91,12 +95,12 @@ def test_refuses_splits_and_languages_that_are_not_there(tmp_path):
         ("tfds:no_such_set", "no_such_set not found.*tfds:no_such_set"),
         ("tfds:wmt14_translate/xx-en", "BuilderConfig xx-en not found"),
         ("tfds:mnist", "text in two languages.*mnist with image, label"),
-        ("wmt14", "demo or tfds:NAME/CONFIG.*Received: wmt14"),
+        ("wmt14", "demo, tfds:NAME/CONFIG or hf:.*Received: wmt14"),
     ],
 )
 def test_refuses_what_is_no_translation_set(name, message, tmp_path):
     with pytest.raises(UserError, match=message) as error:
-        open_corpus(name, "train", tmp_path, None, tmp_path)
+        open_corpus(name, "train", tmp_path, data_dir=tmp_path)
 
     assert "\n" not in str(error.value)
 
@@ -110,3 +114,12 @@ def test_text_that_is_no_utf_8_is_refused(tmp_path, monkeypatch):
 
     with pytest.raises(UserError, match="must be UTF-8.*pair 2 of"):
         list(pairs)
+
+
+def test_the_target_language_is_the_other_one(tmp_path):
+    with tfds.testing.mock_data(num_examples=3):
+        folder = {"cache": tmp_path, "data_dir": tmp_path}
+        name = "tfds:wmt14_translate/de-en"
+        open_corpus(name, "train", languages=("en", "de"), **folder)
+        with pytest.raises(UserError, match="must be en for .* de. Received: fr"):
+            open_corpus(name, "train", languages=("de", "fr"), **folder)
