@@ -7,10 +7,8 @@ import pathlib
 from command_line.errors import UserError
 from train.data.corpus import SIDES, Corpus, FilePairs, Mixture, demo_pairs, refuse_pipe
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data.formats import hugging_face
-from train.data.formats.language_codes import require_both
+from train.data.formats import hugging_face, tensorflow_datasets
 from train.data.formats.pair_file import open_pair_file
-from train.data.tfds_pairs import TfdsPairs, find_builder
 
 LANGUAGE_KEYS = ("source_language", "target_language")
 # Keys of a source of a mixture: those that it must have, and may have.
@@ -19,6 +17,7 @@ SOURCE_KEYS = (
     ({"pairs"}, {*LANGUAGE_KEYS}),
     ({"dataset"}, {"split", *LANGUAGE_KEYS}),
 )
+SETS = {"hf": hugging_face.open_set, "tfds": tensorflow_datasets.open_set}
 DEMO_SPLITS = ("train", "validation", "test", "unseen")
 
 # The codes of source and target; `None` if not given.
@@ -53,22 +52,13 @@ def open_corpus(
             )
         return demo_pairs(split)
     kind, _, set_name = name.partition(":")
-    if kind == "hf":
-        require_both(languages, name)
-        pairs, files = hugging_face.open_set(set_name, split, languages, data_dir)
-        return DigestCachedCorpus(pairs, files, cache)
-    if kind != "tfds":
+    if kind not in SETS:
         raise UserError(
             "--dataset must be demo, tfds:NAME/CONFIG or hf:OWNER/NAME, such as "
             f"tfds:wmt14_translate/de-en. Received: {name}"
         )
-    pairs = TfdsPairs(find_builder(set_name, data_dir), split, source)
-    if target not in (None, pairs.languages()[1]):
-        raise UserError(
-            f"--target-language must be {pairs.languages()[1]} for {name} from "
-            f"{pairs.languages()[0]}. Received: {target}"
-        )
-    return DigestCachedCorpus(pairs, pairs.files(), cache)
+    pairs, files = SETS[kind](set_name, split, languages, data_dir)
+    return DigestCachedCorpus(pairs, files, cache)
 
 
 def open_files(

@@ -326,7 +326,7 @@ def write_half(path):
         (
             "x.jsonl",
             lambda p: p.write_text('{"en": "a", "es": "b"}\n{"en": "c", "es": 4}'),
-            r"x.jsonl, pair 2, must be text. Received: \('c', 4\)",
+            r"x.jsonl, pair 2, must be text in UTF-8. Received: \('c', 4\)",
         ),
         ("x.parquet", write_parquet, "x.parquet has de, en; not 'es'"),
         ("x.parquet", write_flat_parquet, "x.parquet has id, de, en; not 'es'"),

@@ -5,12 +5,16 @@ import pathlib
 from collections.abc import Iterator
 
 from command_line.errors import UserError, first_line
+from train.data.formats.language_codes import require_both
 from train.data.formats.pair_file import ReadPairs
 from train.data.formats.parquet import BATCH, find_columns, read_columns
 
 
 def open_set(
-    name: str, split: str, codes: tuple[str, str], cache_dir: pathlib.Path | None
+    name: str,
+    split: str,
+    codes: tuple[str | None, str | None],
+    cache_dir: pathlib.Path | None,
 ) -> tuple[ReadPairs, list[pathlib.Path]]:
     """Returns the pairs of a split, and the files that hold them.
 
@@ -21,6 +25,7 @@ def open_set(
         codes: The codes of both languages.
         cache_dir: Folder for prepared sets, or `None` for the package's.
     """
+    require_both(codes, f"hf:{name}")
     try:
         import datasets
     except ModuleNotFoundError:

@@ -44,7 +44,8 @@ class ReadPairs(Corpus):
         for number, pair in enumerate(self.read(), start=1):
             if not all(isinstance(text, str | None) for text in pair):
                 raise UserError(
-                    f"{self.name}, pair {number}, must be text. Received: {pair!r:.80}"
+                    f"{self.name}, pair {number}, must be text in UTF-8. "
+                    f"Received: {pair!r:.80}"
                 )
             yield tuple(LINE_BREAK.sub(" ", (text or "").strip("\n")) for text in pair)
 
