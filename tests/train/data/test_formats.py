@@ -9,12 +9,14 @@ import zipfile
 from pathlib import Path
 from xml.sax import saxutils
 
+import numpy as np
 import pyarrow
 import pytest
 from hypothesis import given, settings, strategies as st
 from pyarrow import csv as arrow_csv, parquet
 
 from command_line.errors import UserError
+from tests.helpers.python_subprocess import run_python
 from train.data.corpus import FilePairs, Pairs
 from train.data.corpus_loading import open_corpus, read_mixture
 from train.data.encoded_corpus import DigestCachedCorpus
@@ -438,3 +440,48 @@ def test_the_extra_of_hugging_face_is_named(tmp_path, monkeypatch):
         UserError, match=r"extra `datasets`: pip install '.\[datasets\]'"
     ):
         open_corpus("hf:a/b", "train", tmp_path, ("en", "de"))
+
+
+GROWTH = """
+import pathlib, re, sys
+from train.data.formats.pair_file import open_pair_file
+
+def peak():  # That of `resource` begins with the parent's.
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search("VmHWM:(.*) kB", status)[1]) * 1024
+
+pairs = iter(open_pair_file(pathlib.Path(sys.argv[1]), ("en", "de"), False))
+next(pairs)
+first = peak()
+print(sum(1 for _ in pairs), peak() - first)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /proc")
+@pytest.mark.parametrize("suffix", ["tmx", "parquet", "jsonl", "csv", "zip"])
+def test_a_file_is_not_kept_in_memory(tmp_path, suffix):
+    path = tmp_path / f"x.{suffix}"
+    random = np.random.default_rng(3)
+    lines = [random.bytes(1_000).hex() for _ in range(1_000)]
+    pairs = [pair for line in lines for pair in [(line, line[::-1])] * 20]
+    if suffix == "tmx":
+        write_tmx(path, *([("en", e), ("de", d)] for e, d in pairs))
+    elif suffix == "zip":
+        sides = ("\n".join(side) for side in zip(*pairs, strict=True))
+        write_zip(path, **dict(zip(("en", "de"), sides, strict=True)))
+    else:
+        rows = [{"en": source, "de": target} for source, target in pairs]
+        if suffix == "jsonl":
+            path.write_text("\n".join(map(json.dumps, rows)))
+        elif suffix == "csv":
+            arrow_csv.write_csv(pyarrow.Table.from_pylist(rows), path)
+        else:
+            # Without a dictionary and compression it is as large as the others.
+            options = {"use_dictionary": False, "compression": "none"}
+            table = pyarrow.Table.from_pylist(rows)
+            parquet.write_table(table, path, row_group_size=500, **options)
+
+    count, growth = map(int, run_python("-c", GROWTH, path).split())
+
+    assert count == len(pairs) - 1
+    assert growth < 30e6 < sum(len(a) + len(b) for a, b in pairs) / 2

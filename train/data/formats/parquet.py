@@ -4,6 +4,7 @@ import pathlib
 from collections.abc import Iterator
 
 from command_line.errors import UserError, describe_error
+from command_line.text_files import CHUNK
 from train.data.formats.language_codes import require_codes
 
 BATCH = 1_000  # Rows.
@@ -18,7 +19,8 @@ def read_pairs(
 
     count = 0
     try:
-        with parquet.ParquetFile(path) as file:
+        # With `pre_buffer` all of the file would stay in memory.
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=CHUNK) as file:
             columns = find_columns(file.schema_arrow, (source, target), path)
             for batch in file.iter_batches(BATCH, columns=columns):
                 yield from read_columns(batch, columns)
