@@ -97,7 +97,9 @@ def test_a_set_is_read_as_the_options_say(tmp_path):
         part, other = load(*options, "--train-split=test", "--validation-split=train")
 
         assert [pair[::-1] for pair in training] == list(back)
-        assert part.digest() != other.digest() == training.digest()
+        # The text of each split is the same here.
+        found = [corpus._corpus.name.split()[-1] for corpus in (training, part, other)]
+        assert found == ["train", "test", "train"]
 
 
 def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
