@@ -8,6 +8,7 @@ import itertools
 import json
 import pathlib
 import shutil
+import zipfile
 import zlib
 from collections.abc import Container, Iterable, Iterator
 from typing import BinaryIO
@@ -90,16 +91,16 @@ def open_text(path: pathlib.Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def decompress(raw: io.BufferedReader, path: object) -> Iterator[BinaryIO]:
-    """Yields a binary file with the content of a plain or gzip file.
+    """Yields a binary file with the content of a plain, gzip or zipped file.
 
     Raises:
         UserError: While reading, if it is damaged; it names `path`.
     """
-    packed = raw.peek().startswith(GZIP_MAGIC)
     try:
+        packed = raw.peek().startswith(GZIP_MAGIC)
         yield gzip.GzipFile(fileobj=raw) if packed else raw
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"not a whole gzip file: {path} ({error})") from None
+    except (gzip.BadGzipFile, zipfile.BadZipFile, EOFError, zlib.error) as error:
+        raise UserError(f"not a whole gzip or zip file: {path} ({error})") from None
 
 
 @contextlib.contextmanager

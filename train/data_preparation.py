@@ -13,14 +13,13 @@ from train import options
 from train.data.corpus import (
     SIDES,
     Corpus,
-    FilePairs,
     Pairs,
     TreePairs,
     read_all,
     write_demo_tests,
     write_pairs,
 )
-from train.data.corpus_loading import open_corpus, read_mixture
+from train.data.corpus_loading import open_corpus, open_files, read_mixture
 from train.data.derived_corpora import in_both_directions, with_placeholders
 from train.data.encoded_corpus import DigestCachedCorpus, Encoded, encode_corpus
 from train.data.held_out import WithoutSources, hold_out
@@ -47,7 +46,7 @@ def load_corpus(given: Options) -> tuple[Corpus, Corpus]:
         training = read_mixture(
             corpus.mixture,
             cache,
-            corpus.source_language,
+            corpus.languages,
             corpus.data_dir,
             corpus.drop_invalid,
         )
@@ -66,8 +65,10 @@ def divide(given: Options) -> tuple[WithoutSources, Pairs]:
 
 def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus:
     if corpus.dataset is None:
-        files = [getattr(corpus, f"{split}_{side}") for side in SIDES]
-        pairs = FilePairs(*files, corpus.drop_invalid)
+        path = getattr(corpus, f"{split}_pairs")
+        sides = [getattr(corpus, f"{split}_{side}") for side in SIDES]
+        files = [path] if path else sides
+        pairs = open_files(files, corpus.languages, corpus.drop_invalid)
         if corpus.alignments and split == "train":
             pairs = LinkedPairs(pairs, corpus.alignments)
             files = [*files, corpus.alignments]
@@ -76,7 +77,7 @@ def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus
         corpus.dataset,
         getattr(corpus, f"{split}_split") or split,
         cache,
-        corpus.source_language,
+        corpus.languages,
         corpus.data_dir,
     )
 
@@ -118,6 +119,7 @@ def describe_run(
         description.decoding = {**description.decoding, "align_head": 0}
     sources = [corpus.languages()[0] for corpus in reversed(pairs)]
     description.source_language = next(filter(None, sources), "")
+    description.revision = pairs[0].revision()
     run_dir, path = given.run.run_dir, given.run.config
     asked = given.training.steps_per_epoch
     repeats = path is not None and "arguments" in read_yaml(path)

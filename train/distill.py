@@ -29,13 +29,13 @@ from train.loop.signal_handling import (
     handled_by,
     skip_thread_shutdown,
 )
-from train.options import FILES, Options, parse_options
+from train.options import FILES, PAIRS, Options, parse_options
 from train.resolve_options import refuse_hold_out, resolve
 from train.run.fine_tuning import load_initial_run
 from train.run.run_description import read_arguments
 
 # Options that need the targets.
-EXCLUDED = ("--train-target", "--alignments", "--drop-invalid")
+EXCLUDED = ("--train-pairs", "--train-target", "--alignments", "--drop-invalid")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -159,9 +159,9 @@ def check_training(given: Options) -> None:
     start = load_initial_run(given.run.init_from, given.run.extend_vocabulary)
     resolve(given, start, read_arguments(given.run.run_dir))
     refuse_hold_out(given.corpus, "the held-out targets would be the teacher's")
-    for name in FILES[2:]:
+    for name in (*FILES[2:], PAIRS[1]):
         path = getattr(given.corpus, name)
-        if not path.is_file():
+        if path and not path.is_file():
             raise UserError(f"no such file: {path}")
 
 

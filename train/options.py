@@ -60,6 +60,12 @@ TEXT_FILE = {
     "help": "UTF-8, one sentence a line, may be gzip",
     "tags": ("text file", "digested"),
 }
+PAIR_FILE = {
+    **PATH,
+    "help": "pairs of --source-language and --target-language: .tmx, .tsv, .csv, "
+    ".jsonl, each may be gzip, .parquet, or .zip of OPUS",
+    "tags": ("pair file", "digested"),
+}
 TREE_FILE = {
     **PATH,
     "help": f"with --task {PARSING}: bracketed trees, UTF-8, may be gzip",
@@ -81,10 +87,13 @@ class CorpusOptions:
     validation_trees: pathlib.Path | None = option(None, **TREE_FILE)
     dataset: str | None = option(
         None,
-        "demo, the embedded English-Spanish one, or a translation set of "
-        "TensorFlow Datasets: tfds:wmt14_translate/de-en",
+        "demo, the embedded English-Spanish one, a translation set of TensorFlow "
+        "Datasets: tfds:wmt14_translate/de-en, or of Hugging Face or a folder: "
+        "hf:OWNER/NAME, /CONFIG and @REVISION may follow",
         metavar="NAME",
     )
+    train_pairs: pathlib.Path | None = option(None, **PAIR_FILE)
+    validation_pairs: pathlib.Path | None = option(None, **PAIR_FILE)
     train_source: pathlib.Path | None = option(None, **TEXT_FILE)
     train_target: pathlib.Path | None = option(None, **TEXT_FILE)
     validation_source: pathlib.Path | None = option(None, **TEXT_FILE)
@@ -114,25 +123,32 @@ class CorpusOptions:
     )
     source_language: str | None = option(
         None,
-        "of a tfds: set (default: the first that it names)",
+        "code in a file of pairs or a set (default: the first of a tfds: set), or "
+        "number of a column of a .tsv or .csv file",
+        metavar="LANGUAGE",
+        tags=("of a set",),
+    )
+    target_language: str | None = option(
+        None,
+        "likewise (default: the other one of a tfds: set)",
         metavar="LANGUAGE",
         tags=("of a set",),
     )
     train_split: str | None = option(
         None,
-        "of a tfds: set, or a part such as train[99%%:] (default: train)",
+        "of a set, or a part such as train[99%%:] (default: train)",
         metavar="SPLIT",
         tags=("of a set",),
     )
     validation_split: str | None = option(
         None,
-        "of a tfds: set, or a part such as train[99%%:] (default: validation)",
+        "of a set, or a part such as train[99%%:] (default: validation)",
         metavar="SPLIT",
         tags=("of a set", "digested"),
     )
     data_dir: pathlib.Path | None = option(
         None,
-        "folder of TensorFlow Datasets (default: the package's)",
+        "folder of prepared sets (default: the package's)",
         kind=pathlib.Path,
         tags=("not recorded",),
     )
@@ -177,7 +193,13 @@ class CorpusOptions:
     @property
     def holds_out(self) -> bool:
         """Whether the validation pairs are some of the training files."""
-        return self.train_source is not None and self.validation_source is None
+        training = self.train_pairs or self.train_source
+        return bool(training) and not (self.validation_pairs or self.validation_source)
+
+    @property
+    def languages(self) -> tuple[str | None, str | None]:
+        """The codes of source and target."""
+        return self.source_language, self.target_language
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -284,6 +306,7 @@ UNRECORDED = option_names_tagged(Options, "not recorded")
 DIGESTED = option_names_tagged(Options, "digested")
 NOT_COMPARED = (*DIGESTED, *option_names_tagged(Options, "not compared"))
 FILES = option_names_tagged(Options, "text file")
+PAIRS = option_names_tagged(Options, "pair file")
 TREES = option_names_tagged(Options, "tree file")
 TFDS_OPTIONS = option_names_tagged(Options, "of a set")
 LINK_OPTIONS = ("alignments", "alignment_weight")

@@ -24,21 +24,22 @@ from train.run.fine_tuning import FinishedRun
 
 # Options of which one must come with another one.
 NEEDED = {
-    "drop_invalid": ("train_source", "mixture"),
-    "source_language": ("dataset", "mixture"),
+    "drop_invalid": ("train_source", "train_pairs", "mixture"),
+    **dict.fromkeys(options.LANGUAGES, ("dataset", "mixture", *options.PAIRS)),
     "train_split": ("dataset",),
     "validation_split": ("dataset",),
     "alignment_weight": ("alignments",),
 }
 EXCLUDED = {
-    "dataset": options.FILES,
+    "dataset": (*options.PAIRS, *options.FILES),
+    "mixture": (options.PAIRS[0], *options.FILES[:2]),
     "train_split": ("mixture",),  # A source of it names its own.
-    "validation_size": ("dataset", "mixture", "validation_source"),
+    "validation_size": ("dataset", "mixture", "validation_pairs", "validation_source"),
     # The words of a pair must be those of the file.
     "alignments": ("dataset", "mixture", "drop_invalid", "placeholders"),
 }
 NOT_OF_TREES = (
-    *("dataset", *options.FILES, "mixture", *options.TFDS_OPTIONS),
+    *("dataset", *options.PAIRS, *options.FILES, "mixture", *options.TFDS_OPTIONS),
     *("drop_invalid", "placeholders", "validation_size", *options.LINK_OPTIONS),
     *("validate_bleu", "validation_beam_size", "bleu_tokenize"),
 )
@@ -223,8 +224,7 @@ def refuse_hold_out(corpus: CorpusOptions, reason: str) -> None:
     """Refuses training files without validation files."""
     if corpus.holds_out:
         raise UserError(
-            f"--validation-source and --validation-target must be there: {reason}. "
-            "Received: --train-source alone"
+            f"validation files must be given: {reason}. Received: training files alone"
         )
 
 
@@ -248,14 +248,19 @@ def check_corpus(given: Options) -> None:
         return
     if trees:
         raise UserError(f"{trees[0]} needs --task {PARSING}. Received: it alone")
-    files, names = flags(options.FILES), [flag(name) for name in options.FILES]
-    allowed = [names[2:]] if corpus.mixture else [names[:2], names]
-    if corpus.dataset is None and files not in allowed:
-        raise UserError(
-            f"the corpus must be --dataset NAME, or {names[0]} and {names[1]}, alone "
-            f"or with {names[2]} and {names[3]}; --mixture needs the last two. "
-            f"Received: {', '.join(files) or 'neither'}"
-        )
+    places = zip(options.PAIRS, options.FILES[::2], options.FILES[1::2], strict=True)
+    for pairs, *sides in places:
+        found, texts = flags([pairs, *sides]), [flag(side) for side in sides]
+        is_training = pairs == options.PAIRS[0]
+        allowed = [[flag(pairs)], texts]
+        if corpus.holds_out and not is_training:
+            allowed.append([])
+        elsewhere = corpus.dataset or (corpus.mixture and is_training)
+        if not elsewhere and found not in allowed:
+            raise UserError(
+                f"a run needs --dataset NAME, {flag(pairs)} FILE, or both "
+                f"{' and '.join(texts)}. Received: {', '.join(found) or 'neither'}"
+            )
     for name, others in NEEDED.items():
         if asked[name] and not flags(others):
             raise UserError(

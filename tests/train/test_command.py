@@ -232,7 +232,7 @@ def test_the_demo_writes_its_test_sets(tmp_path, capsys):
 BEFORE = {  # Options that are refused before the text is encoded.
     "--train-source=nowhere": "no such file: nowhere",
     "--preset=bse": "Received: --preset 'bse'. The nearest is 'base'",
-    "--dataset=demo": "--dataset must come without --train-source",
+    "--dataset=demo": "--dataset must come without --train-pairs",
     "--devices=GPU:9": "--devices must be among",
     "--dropout=1.5": "`dropout` must be a number in [0, 1)",
     "--num-heads=0": "`num_heads` must be a positive int",
@@ -354,6 +354,31 @@ def test_quality_is_watched_and_ends_a_run_in_vain(
     train_command.main(command)  # There is nothing more to do.
     assert "pairs read" not in capsys.readouterr().out
     assert (tmp_path / "history.csv").read_bytes() == history
+
+
+def test_the_same_pairs_in_other_files_make_the_same_run(finished, corpus, tmp_path):
+    texts = [pathlib.Path(name).read_text("utf-8").split("\n") for name in corpus[1::2]]
+    texts = [lines[:-1] for lines in texts]
+    pairs = zip(*texts[:2], strict=True)
+    rows = [{"translation": {"en": en, "es": es}} for en, es in pairs]
+    files = tmp_path / "train.jsonl.gz", tmp_path / "valid.tsv"
+    files[0].write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
+    lines = map("\t".join, [("es", "en"), *zip(*texts[:1:-1], strict=True)])
+    files[1].write_text("\n".join(lines), encoding="utf-8")
+    command = [
+        *(f"--run-dir={tmp_path / 'run'}", *TINY_OPTIONS),
+        *(f"--train-pairs={files[0]}", f"--validation-pairs={files[1]}"),
+        *("--source-language=en", "--target-language=es"),
+    ]
+
+    train_command.main([*command, "--steps=2"])
+    train_command.main(command)  # It is resumed.
+
+    assert_same_run(finished, tmp_path / "run")
+    description = json.loads((tmp_path / "run" / "arguments.json").read_text())
+    before = json.loads((finished / "arguments.json").read_text())
+    assert description["corpus"] == before["corpus"]
+    assert (description["source_language"], before["source_language"]) == ("en", "")
 
 
 def test_arguments_of_a_run_repeat_it(finished, corpus, capsys):

@@ -125,7 +125,7 @@ def test_refuses_to_hold_out_what_the_teacher_translates(corpus, capsys):
 
     line = refusal(capsys, distill.main, options)
 
-    assert "--validation-source and --validation-target must be there" in line
+    assert "validation files must be given" in line
     assert not corpus[0]
 
 

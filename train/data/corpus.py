@@ -59,6 +59,10 @@ class Corpus(abc.ABC):
         """Returns the codes of both languages; `""` if unknown."""
         return "", ""
 
+    def revision(self) -> str:
+        """Returns the publisher's revision of the text; `""` if unknown."""
+        return ""
+
     def links(self) -> Iterator[np.ndarray] | None:
         """Returns, if they are known, the links between words of each pair.
 
@@ -89,6 +93,9 @@ class CorpusWrapper(Corpus):
 
     def languages(self) -> tuple[str, str]:
         return self._corpus.languages()
+
+    def revision(self) -> str:
+        return self._corpus.revision()
 
     def links(self) -> Iterator[np.ndarray] | None:
         return self._corpus.links()
@@ -147,13 +154,13 @@ def write_pairs(pairs: Pairs, paths: list[pathlib.Path]) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class FilePairs(Corpus):
-    """Two line-aligned files, plain or gzip, UTF-8.
+    """Two line-aligned files, plain, gzip or of a zip file, UTF-8.
 
     The digest depends neither on gzip nor on the kind of line ends.
 
     Attributes:
-        source: Path of the sentences.
-        target: Path of their translations.
+        source: Path of the sentences, a `pathlib.Path` or a `zipfile.Path`.
+        target: Path of their translations, likewise.
         drop_invalid: Whether pairs with a line that is not UTF-8 are dropped.
 
     Raises:
@@ -209,7 +216,7 @@ class FilePairs(Corpus):
 
 def refuse_pipe(path: pathlib.Path) -> None:
     """Refuses a file that can be read only once."""
-    if path.is_fifo():
+    if isinstance(path, pathlib.Path) and path.is_fifo():
         raise UserError(
             "text must be in a file, plain or gzip, since it is read several "
             f"times. Received: {path}, a pipe"
@@ -289,6 +296,9 @@ class Mixture(Corpus):
     def digest(self) -> str:
         parts = [[part.digest(), str(weight)] for part, weight in self._parts]
         return digest_of(json.dumps(parts))
+
+    def revision(self) -> str:
+        return " ".join(filter(None, (part.revision() for part, _ in self._parts)))
 
     def symbols(self) -> list[str]:
         found = [symbol for part, _ in self._parts for symbol in part.symbols()]

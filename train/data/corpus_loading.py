@@ -7,59 +7,83 @@ import pathlib
 from command_line.errors import UserError
 from train.data.corpus import SIDES, Corpus, FilePairs, Mixture, demo_pairs, refuse_pipe
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data.tfds_pairs import TfdsPairs, find_builder
+from train.data.formats import hugging_face, tensorflow_datasets
+from train.data.formats.pair_file import open_pair_file
 
-FILE_KEYS = {"source", "target"}
+LANGUAGE_KEYS = ("source_language", "target_language")
+# Keys of a source of a mixture: those that it must have, and may have.
+SOURCE_KEYS = (
+    ({"source", "target"}, set()),
+    ({"pairs"}, {*LANGUAGE_KEYS}),
+    ({"dataset"}, {"split", *LANGUAGE_KEYS}),
+)
+SETS = {"hf": hugging_face.open_set, "tfds": tensorflow_datasets.open_set}
 DEMO_SPLITS = ("train", "validation", "test", "unseen")
-DATASET_KEYS = {"dataset", "split", "source_language"}
+
+# The codes of source and target; `None` if not given.
+Languages = tuple[str | None, str | None]
 
 
 def open_corpus(
     name: str,
     split: str,
     cache: pathlib.Path,
-    source_language: str | None = None,
+    languages: Languages = (None, None),
     data_dir: pathlib.Path | None = None,
 ) -> Corpus:
     """Returns a split of a named corpus.
 
     Args:
-        name: `"demo"`, or `"tfds:"` and a set of TensorFlow Datasets.
+        name: `"demo"`, `"tfds:"` and a set of TensorFlow Datasets, or `"hf:"`
+            and one of Hugging Face's.
         split: Such as `"train"`.
         cache: Folder for lengths and digests of files.
-        source_language: One of a set's two languages, or `None` for its first.
+        languages: The codes of both. With `None`, a set of TensorFlow Datasets
+            goes from the first that it names to the other one.
         data_dir: Folder of prepared sets, or `None` for the package's.
     """
+    source, target = languages
     if name == "demo":
-        if split not in DEMO_SPLITS or source_language not in (None, "en"):
+        known = source in (None, "en") and target in (None, "es")
+        if split not in DEMO_SPLITS or not known:
             raise UserError(
-                f"the demo goes from en and has {', '.join(DEMO_SPLITS)}. "
-                f"Received: source language {source_language}, split {split}"
+                f"the demo goes from en to es and has {', '.join(DEMO_SPLITS)}. "
+                f"Received: languages {source}, {target}, split {split}"
             )
         return demo_pairs(split)
-    if not name.startswith("tfds:"):
+    kind, _, set_name = name.partition(":")
+    if kind not in SETS:
         raise UserError(
-            "--dataset must be demo or tfds:NAME/CONFIG, such as "
+            "--dataset must be demo, tfds:NAME/CONFIG or hf:OWNER/NAME, such as "
             f"tfds:wmt14_translate/de-en. Received: {name}"
         )
-    builder = find_builder(name.removeprefix("tfds:"), data_dir)
-    pairs = TfdsPairs(builder, split, source_language)
-    return DigestCachedCorpus(pairs, pairs.files(), cache)
+    pairs, files = SETS[kind](set_name, split, languages, data_dir)
+    return DigestCachedCorpus(pairs, files, cache)
+
+
+def open_files(
+    files: list[pathlib.Path], languages: Languages, drop_invalid: bool
+) -> Corpus:
+    """Returns the pairs of two text files, or of one file of pairs."""
+    if len(files) == len(SIDES):
+        return FilePairs(*files, drop_invalid)
+    return open_pair_file(*files, languages, drop_invalid)
 
 
 def read_mixture(
     path: pathlib.Path,
     cache: pathlib.Path,
-    source_language: str | None = None,
+    languages: Languages = (None, None),
     data_dir: pathlib.Path | None = None,
     drop_invalid: bool = False,
 ) -> Mixture:
     """Reads the file of `--mixture`.
 
     The file holds a JSON list of objects. An object has `"source"` and
-    `"target"`, two files relative to the mixture's folder; or `"dataset"` and
-    optionally `"split"` and `"source_language"` (default: `source_language`).
-    It may also have a `"weight"` (default: 1).
+    `"target"`, two files relative to the mixture's folder; `"pairs"`, one such
+    file; or `"dataset"` and optionally `"split"`. The latter two may have
+    `"source_language"` and `"target_language"` (default: `languages`), and each
+    a `"weight"` (default: 1).
     """
     refuse_pipe(path)
     try:
@@ -75,27 +99,26 @@ def read_mixture(
         where = f"{path}, source {number}"
         check_entry(entry, where)
         weight = fractions.Fraction(str(entry.get("weight", 1)))
+        codes = tuple(map(entry.get, LANGUAGE_KEYS, languages))
         if "dataset" in entry:
-            part = open_corpus(
-                entry["dataset"],
-                entry.get("split", "train"),
-                cache,
-                entry.get("source_language", source_language),
-                data_dir,
-            )
+            split = entry.get("split", "train")
+            part = open_corpus(entry["dataset"], split, cache, codes, data_dir)
         else:
-            files = [path.parent / entry[side] for side in SIDES]
-            part = DigestCachedCorpus(FilePairs(*files, drop_invalid), files, cache)
+            keys = [key for key in ("pairs", *SIDES) if key in entry]
+            files = [path.parent / entry[key] for key in keys]
+            pairs = open_files(files, codes, drop_invalid)
+            part = DigestCachedCorpus(pairs, files, cache)
         parts.append((part, weight))
     return Mixture(parts)
 
 
 def check_entry(entry: object, where: str) -> None:
     keys = set(entry) - {"weight"} if isinstance(entry, dict) else set()
-    if keys != FILE_KEYS and not {"dataset"} <= keys <= DATASET_KEYS:
+    if not any(must <= keys <= must | may for must, may in SOURCE_KEYS):
         raise UserError(
-            f'{where} must name "source" and "target", or "dataset" and if '
-            'need be "split" and "source_language", and may have a "weight". '
+            f'{where} must name "source" and "target", or "pairs", or "dataset" '
+            'and if need be "split"; the latter two may name "source_language" '
+            'and "target_language", and each a "weight". '
             f"Received: {json.dumps(entry)}"
         )
     texts = [entry[key] for key in sorted(keys)]

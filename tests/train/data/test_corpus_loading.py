@@ -108,17 +108,17 @@ def test_reads_files_and_sets_beside_the_mixture(files):
         ([{"source": "a.en"}], 'source 1 must name "source" and "target"'),
         (
             [{"dataset": "demo", "source": "a.en", "target": "a.es"}],
-            'source 1 must name "source" and "target", or "dataset"',
+            'source 1 must name "source" and "target", or "pairs"',
         ),
         ([{"dataset": "demo", "wieght": 2}], "wieght"),
         ([{"dataset": 3}], r"must be of strings. Received: \[3\]"),
-        ([{"dataset": "demo"}, {"dataset": "x"}], "demo or tfds:.*Received: x"),
+        ([{"dataset": "demo"}, {"dataset": "x"}], "demo, tfds:.*Received: x"),
         (
             [{"dataset": "demo", "weight": 0}],
             '"weight" of .*source 1 must be a number above 0. Received: 0',
         ),
         ([{"dataset": "demo", "split": "x"}], "test, unseen.*split x"),
-        ([{"dataset": "demo", "source_language": "es"}], "from en.*source language es"),
+        ([{"dataset": "demo", "source_language": "es"}], "from en to es.*s es, None"),
         ('[{"dataset": "demo", "weight": NaN}]', "above 0. Received: nan"),
     ],
 )

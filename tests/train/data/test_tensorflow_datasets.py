@@ -1,4 +1,4 @@
-"""Tests of `train.data.tfds_pairs`, through TFDS's own builders."""
+"""Sets of TensorFlow Datasets, made and read by its own builders."""
 
 import importlib.resources
 import importlib.resources.abc
@@ -10,7 +10,8 @@ import tensorflow_datasets as tfds
 
 from command_line.errors import UserError
 from train.data.corpus_loading import open_corpus
-from train.data.tfds_pairs import TfdsPairs
+from train.data.formats.pair_file import ReadPairs
+from train.data.formats.tensorflow_datasets import open_split
 
 TEXT = {
     "en.train.txt": "A cat.\nTwo cats.\n",
@@ -26,25 +27,31 @@ def make_folder(path, **changes):
     return tfds.folder_dataset.TranslateFolder(str(path))
 
 
+def read(builder, split, *languages):
+    pairs, _ = open_split(builder, split, (*languages, None, None)[:2])
+    return pairs
+
+
 def test_the_digest_sees_text_split_and_direction(tmp_path):
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
     builder = make_folder(tmp_path / "one")
     other = make_folder(tmp_path / "other", **{"en.train.txt": "A cat.\nTwo dogs.\n"})
 
-    digests = [
-        TfdsPairs(builder, "train", "en").digest(),
-        TfdsPairs(builder, "train", "de").digest(),
-        TfdsPairs(builder, "validation", "en").digest(),
-        TfdsPairs(other, "train", "en").digest(),
+    pairs = [
+        read(builder, "train", "en"),
+        read(builder, "train", "de"),
+        read(builder, "validation", "en"),
+        read(other, "train", "en"),
     ]
 
-    assert len(set(digests)) == 4
-    assert TfdsPairs(builder, "train", "en").digest() == digests[0]
-    assert len(TfdsPairs(builder, "train", "en")) == 2
+    assert len({corpus.digest() for corpus in pairs}) == 4
+    assert read(builder, "train", "en").digest() == pairs[0].digest()
+    assert list(pairs[1]) == [pair[::-1] for pair in pairs[0]]
+    assert pairs[1].languages() == ("de", "en")
 
 
-def test_reads_a_set_that_was_prepared_and_hashes_its_files(tmp_path, monkeypatch):
+def test_a_set_that_was_prepared_is_scanned_once(tmp_path, monkeypatch):
     # TFDS 4.9.10 needs this package and does not ask pip for it.
     monkeypatch.setitem(sys.modules, "importlib_resources", importlib.resources)
     # The real builder writes and reads its files; only its text is ours.
@@ -54,21 +61,23 @@ def test_reads_a_set_that_was_prepared_and_hashes_its_files(tmp_path, monkeypatc
     monkeypatch.setattr(builder, "_split_generators", lambda _: generate)
     builder.download_and_prepare()
 
-    pairs = open_corpus(
-        "tfds:ted_hrlr_translate/pt_to_en", "train[:60%]", tmp_path, "en", tmp_path
-    )
-    read = set(pairs)
-    assert read < {(f"one {i}", f"um {i}") for i in range(10)}
-    assert len(read) == 6
-    monkeypatch.setattr(TfdsPairs, "__iter__", None)
+    name = "tfds:ted_hrlr_translate/pt_to_en"
+    arguments = name, "train[:60%]", tmp_path, ("en", "pt"), tmp_path
+    pairs = open_corpus(*arguments)
+    assert set(pairs) < {(f"one {i}", f"um {i}") for i in range(10)}
+    assert len(set(pairs)) == 6
+    digest = pairs.digest()
+    monkeypatch.setattr(ReadPairs, "__iter__", None)
 
-    assert len(pairs) == 6
-    assert len(pairs.digest()) == 64
+    again = open_corpus(*arguments)
+    assert (len(again), again.digest()) == (6, digest)
+    with pytest.raises(TypeError):  # Another part is read from the same files.
+        len(open_corpus(arguments[0], "train[60%:]", *arguments[2:]))
 
 
 def test_without_data_one_line_says_how_to_get_it(tmp_path):
     with pytest.raises(UserError) as error:
-        open_corpus("tfds:wmt14_translate/de-en", "train", tmp_path, None, tmp_path)
+        open_corpus("tfds:wmt14_translate/de-en", "train", tmp_path, data_dir=tmp_path)
 
     message = str(error.value)
     assert f"tfds:wmt14_translate/de-en is not in {tmp_path}/wmt14" in message
@@ -80,9 +89,10 @@ def test_refuses_splits_and_languages_that_are_not_there(tmp_path):
     builder = make_folder(tmp_path)
 
     with pytest.raises(UserError, match="train, validation .*'test'"):
-        TfdsPairs(builder, "test")
-    with pytest.raises(UserError, match="must be de or en .*Received: fr"):
-        TfdsPairs(builder, "train", "fr")
+        read(builder, "test")
+    for languages in (("fr",), (None, "fr"), ("de", "fr"), ("de", "de")):
+        with pytest.raises(UserError, match=f"must be (de|en) and .*{languages[-1]}"):
+            read(builder, "train", *languages)
 
 
 @pytest.mark.parametrize(
@@ -91,22 +101,22 @@ def test_refuses_splits_and_languages_that_are_not_there(tmp_path):
         ("tfds:no_such_set", "no_such_set not found.*tfds:no_such_set"),
         ("tfds:wmt14_translate/xx-en", "BuilderConfig xx-en not found"),
         ("tfds:mnist", "text in two languages.*mnist with image, label"),
-        ("wmt14", "demo or tfds:NAME/CONFIG.*Received: wmt14"),
+        ("wmt14", "demo, tfds:NAME/CONFIG or hf:.*Received: wmt14"),
     ],
 )
 def test_refuses_what_is_no_translation_set(name, message, tmp_path):
     with pytest.raises(UserError, match=message) as error:
-        open_corpus(name, "train", tmp_path, None, tmp_path)
+        open_corpus(name, "train", tmp_path, data_dir=tmp_path)
 
     assert "\n" not in str(error.value)
 
 
 def test_text_that_is_no_utf_8_is_refused(tmp_path, monkeypatch):
-    pairs = TfdsPairs(make_folder(tmp_path), "train", "en")
+    builder = make_folder(tmp_path)
     raw = np.array([b"ok", b"a\xff"], object)
     dataset = type("Set", (), {"batch": lambda self, _: self})()
     dataset.as_numpy_iterator = lambda: [{"en": raw, "de": raw}]
-    monkeypatch.setattr(pairs, "_open", lambda: dataset)
+    monkeypatch.setattr(builder, "as_dataset", lambda **_: dataset)
 
-    with pytest.raises(UserError, match="must be UTF-8.*pair 2 of"):
-        list(pairs)
+    with pytest.raises(UserError, match="train, pair 2, must be text in UTF-8"):
+        list(read(builder, "train"))

@@ -1,0 +1,1 @@
+"""Readers of corpora by format: each yields the pairs of two languages."""
