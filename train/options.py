@@ -310,6 +310,7 @@ PAIRS = option_names_tagged(Options, "pair file")
 TREES = option_names_tagged(Options, "tree file")
 TFDS_OPTIONS = option_names_tagged(Options, "of a set")
 LINK_OPTIONS = ("alignments", "alignment_weight")
+LANGUAGES = ("source_language", "target_language")
 
 
 def parse_options(
