@@ -26,7 +26,7 @@ for command in COMMANDS.values():
 for page in ROOT.glob("docs/*.md"):
     MODULES["docs"] += re.findall(r"^{{ options (\S+) }}", page.read_text(), re.M)
 # Imported where a user asks for them; who lacks one gets one line.
-OPTIONAL = {"ai-edge-litert", "ctranslate2", "jax", "torch"}
+OPTIONAL = {"ai-edge-litert", "ctranslate2", "datasets", "jax", "torch"}
 EXCEPTIONS = {
     "": {"tensorflow", "tensorflow-text"},
     "convert": {"sacrebleu"},  # Only `train` and `translate` compute BLEU.

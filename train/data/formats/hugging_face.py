@@ -4,7 +4,7 @@ import functools
 import pathlib
 from collections.abc import Iterator
 
-from command_line.errors import UserError, first_line
+from command_line.errors import UserError, first_line, require_extra
 from train.data.formats.language_codes import require_both
 from train.data.formats.pair_file import ReadPairs
 from train.data.formats.parquet import BATCH, find_columns, read_columns
@@ -26,13 +26,8 @@ def open_set(
         cache_dir: Folder for prepared sets, or `None` for the package's.
     """
     require_both(codes, f"hf:{name}")
-    try:
+    with require_extra("--dataset hf:NAME", "datasets"):
         import datasets
-    except ModuleNotFoundError:
-        raise UserError(
-            "--dataset hf:NAME needs the extra `datasets`: pip install '.[datasets]' "
-            "in a clone of this project. Received: no module datasets"
-        ) from None
     try:
         data, commit = load_split(datasets, name, split, cache_dir)
     except (ValueError, OSError, datasets.exceptions.DatasetsError) as error:
