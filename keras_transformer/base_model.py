@@ -1,6 +1,7 @@
 """Base class of the models: embedding, decoder, presets, training."""
 
 import dataclasses
+from typing import ClassVar
 
 import keras
 
@@ -32,14 +33,25 @@ class BaseModel(CompositeMixin, keras.Model):
     """Base class of `Transformer` and `LanguageModel`, with their arguments.
 
     A subclass makes its other layers in the order of their saved weights. Its
-    `make_input_specs` specifies the inputs of `call` for `export`.
+    `make_input_specs` specifies the inputs of `call` for `export`,
+    `check_inputs` refuses others, and `call_form` says what they are.
     """
+
+    arguments_of_parts: ClassVar = {
+        field.name: f"`{field.name}` of `Architecture` and `from_preset`"
+        for field in dataclasses.fields(Architecture)
+    }
 
     def __init__(
         self, vocabulary_size, architecture=BASE, sequence_length=512, **kwargs
     ):
         super().__init__(**kwargs)
         self.autocast = False  # A short float dtype would change ids.
+        if not isinstance(architecture, Architecture):
+            raise ValueError(
+                "`architecture` must be an `Architecture`; `from_preset` takes the "
+                f"name of a preset. Received: architecture={architecture!r}"
+            )
         check_choice("positions", architecture.positions, POSITIONS)
         check_fraction("dropout", architecture.dropout)
         if architecture.positions == "learned" and architecture.position_offset:
@@ -68,6 +80,18 @@ class BaseModel(CompositeMixin, keras.Model):
                 logits_bias=architecture.logits_bias,
                 name="output_embedding",
             )
+
+    def __call__(self, *args, **kwargs):
+        # In words and in one line, before Keras reads the arguments.
+        if not self.overrides("call"):
+            inputs = [*args, *(kwargs[name] for name in ("inputs",) if name in kwargs)]
+            if len(inputs) != 1:
+                raise ValueError(
+                    f"{self.call_form}. Received: {len(inputs)} inputs, and "
+                    f"{sorted(kwargs)} by name"
+                )
+            self.check_inputs(*inputs)
+        return super().__call__(*args, **kwargs)
 
     def make_positions(self):
         """Makes the layer of position vectors (Section 3.5)."""

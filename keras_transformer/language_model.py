@@ -7,6 +7,7 @@ from keras_transformer.argument_checks import (
     check_ids,
     check_length,
     check_search_number,
+    ids_tensor,
 )
 from keras_transformer.base_model import BASE, BaseModel, ids_spec
 from keras_transformer.masks import padding_mask
@@ -53,6 +54,8 @@ class LanguageModel(BaseModel):
         (1, 3, 1000)
     """
 
+    call_form = "Call it as `model(ids)`"
+
     def __init__(
         self, vocabulary_size, architecture=BASE, sequence_length=512, **kwargs
     ):
@@ -71,8 +74,10 @@ class LanguageModel(BaseModel):
             self.build()
 
     def call(self, inputs, training=None):
-        check_ids("inputs", inputs)
         return self.compute_logits(self.decode_states(inputs, training=training))
+
+    def check_inputs(self, inputs):
+        check_ids("inputs", inputs, self.vocabulary_size)
 
     def make_input_specs(self):
         return ids_spec("ids")
@@ -112,8 +117,7 @@ class LanguageModel(BaseModel):
             (1, 7)
         """
         check_search_number("max_extra_length", max_extra_length)
-        prompt_ids = ops.convert_to_tensor(prompt_ids)
-        check_ids("prompt_ids", prompt_ids)
+        prompt_ids = ids_tensor("prompt_ids", prompt_ids, self.vocabulary_size)
         if self.architecture.positions == "learned":
             # BOS is before it.
             check_length("prompt_ids", prompt_ids, self.sequence_length - 1)

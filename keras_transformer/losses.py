@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_choice, check_fraction
+from keras_transformer.argument_checks import check_choice, check_fraction, check_labels
 from keras_transformer.masks import token_weights
 
 
@@ -59,6 +59,7 @@ class SmoothedCrossentropy(keras.losses.Loss):
         self.label_smoothing = label_smoothing
 
     def __call__(self, y_true, y_pred, sample_weight=None):
+        check_labels(y_true, y_pred)
         weights = token_weights(y_true, sample_weight)
         return super().__call__(y_true, y_pred, weights)
 

@@ -9,6 +9,7 @@ from tensorflow_text.python.ops.sentencepiece_tokenizer import (
     gen_sentencepiece_tokenizer,
 )
 
+from keras_transformer.argument_checks import check_run_file
 from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
 
 
@@ -111,13 +112,8 @@ def read_protos(run_dir):
     Raises:
         ValueError: If the folder has no tokenizer.
     """
-    source = pathlib.Path(run_dir, "tokenizer.model")
+    source = check_run_file(run_dir, "tokenizer.model")
     target = pathlib.Path(run_dir, "target_tokenizer.model")
-    if not source.exists():
-        raise ValueError(
-            "`run_dir` must be the folder of a run. "
-            f"Received: run_dir={str(run_dir)!r}, which has no {source.name}"
-        )
     return source.read_bytes(), target.read_bytes() if target.exists() else None
 
 

@@ -1,11 +1,14 @@
 """The whole model (Vaswani et al., 2017, Figure 1)."""
 
-import pathlib
-
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_ids, check_search_number
+from keras_transformer.argument_checks import (
+    check_ids,
+    check_run_file,
+    check_search_number,
+    ids_tensor,
+)
 from keras_transformer.base_model import BASE, BaseModel, ids_spec
 from keras_transformer.layers.decoder import Decoder
 from keras_transformer.layers.embedding import TokenEmbedding
@@ -56,7 +59,10 @@ class Transformer(BaseModel):
         `SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)`.
 
     Raises:
-        ValueError: If an argument is out of its range.
+        ValueError: If an argument is out of its range, or an id is outside of the
+            vocabulary and its value is known, as outside of a compiled step. In
+            `fit`, TensorFlow on a CPU raises an error of its own, torch an
+            `IndexError`, and JAX gives NaN.
 
     Example:
         >>> model = keras_transformer.Transformer.from_preset("tiny", 1000)
@@ -64,6 +70,11 @@ class Transformer(BaseModel):
         >>> keras.ops.shape(model({"source_ids": ids, "target_ids": ids}))
         (1, 3, 1000)
     """
+
+    call_form = (
+        "Call it as `model([source_ids, target_ids])`, or with the dict "
+        "`{'source_ids': source_ids, 'target_ids': target_ids}`"
+    )
 
     def __init__(
         self,
@@ -114,20 +125,42 @@ class Transformer(BaseModel):
         Raises:
             ValueError: If the folder has no finished model.
         """
-        path = pathlib.Path(run_dir, "model.keras")
-        if not path.exists():
-            raise ValueError(
-                "`run_dir` must be the folder of a finished run. "
-                f"Received: run_dir={str(run_dir)!r}, which has no {path.name}"
-            )
+        path = check_run_file(run_dir, "model.keras")
         return keras.saving.load_model(path, compile=False)
 
     def call(self, inputs, training=None):
-        source_ids, target_ids = split_inputs(inputs)
+        source_ids, target_ids = self.split_inputs(inputs)
         memory = self.encode(source_ids, training=training)
         return self.decode(
             target_ids, memory, padding_mask(source_ids), training=training
         )
+
+    def split_inputs(self, inputs):
+        """Returns the ids of sources and targets of the inputs of `call`."""
+        names = ("source_ids", "target_ids")
+        if isinstance(inputs, dict):
+            if missing := [name for name in names if name not in inputs]:
+                raise ValueError(
+                    f"`inputs` must have the keys {' and '.join(names)}. "
+                    f"Received: {sorted(inputs)}, without {' and '.join(missing)}"
+                )
+            inputs = [inputs[name] for name in names]
+        if not isinstance(inputs, list | tuple) or len(inputs) != 2:
+            raise ValueError(f"{self.call_form}. Received: {type(inputs).__name__}")
+        for name, ids, size in zip(
+            names, inputs, (self.num_source_ids, self.vocabulary_size), strict=True
+        ):
+            check_ids(name, ids, size)
+        source_ids, target_ids = inputs
+        batches = source_ids.shape[0], target_ids.shape[0]
+        if None not in batches and batches[0] != batches[1]:
+            raise ValueError(
+                "`source_ids` and `target_ids` must have as many rows. "
+                f"Received: {batches[0]} and {batches[1]}"
+            )
+        return source_ids, target_ids
+
+    check_inputs = split_inputs
 
     def encode(self, source_ids, training=None, return_attention_scores=False):
         """Runs the encoder (left of Figure 1).
@@ -210,8 +243,7 @@ class Transformer(BaseModel):
             (1, 7)
         """
         check_search_number("max_extra_length", max_extra_length)
-        source_ids = ops.convert_to_tensor(source_ids)
-        check_ids("source_ids", source_ids)
+        source_ids = ids_tensor("source_ids", source_ids, self.num_source_ids)
         lengths = ops.sum(ops.cast(padding_mask(source_ids), "int32"), axis=1)
         options = SearchOptions(
             beam_size, length_penalty, num_hypotheses=1, bos_id=bos_id, eos_id=eos_id
@@ -229,6 +261,11 @@ class Transformer(BaseModel):
     def embedding_of_sources(self):
         """The `TokenEmbedding` of the sources, which may be the shared one."""
         return self.source_embedding or self.embedding
+
+    @property
+    def num_source_ids(self):
+        """The size of the sources' vocabulary, which may be the shared one."""
+        return self.source_vocabulary_size or self.vocabulary_size
 
     def custom_parts(self):
         """Returns the names of the methods and layers that are replaced.
@@ -262,25 +299,3 @@ class Transformer(BaseModel):
             **super().get_config(),
             "source_vocabulary_size": self.source_vocabulary_size,
         }
-
-
-def split_inputs(inputs):
-    """Returns the ids of sources and targets of the inputs of a model."""
-    names = ("source_ids", "target_ids")
-    if isinstance(inputs, dict):
-        if missing := [name for name in names if name not in inputs]:
-            raise ValueError(
-                f"`inputs` must have the keys {' and '.join(names)}. "
-                f"Received: {sorted(inputs)}, without {' and '.join(missing)}"
-            )
-        inputs = [inputs[name] for name in names]
-    source_ids, target_ids = inputs
-    for name, ids in zip(names, inputs, strict=True):
-        check_ids(name, ids)
-    batches = source_ids.shape[0], target_ids.shape[0]
-    if None not in batches and batches[0] != batches[1]:
-        raise ValueError(
-            "`source_ids` and `target_ids` must have as many rows. "
-            f"Received: {batches[0]} and {batches[1]}"
-        )
-    return source_ids, target_ids

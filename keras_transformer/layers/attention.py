@@ -10,9 +10,9 @@ from keras import ops
 
 from keras_transformer.argument_checks import (
     check_fraction,
-    check_known_width,
     check_optional_positive_int,
     check_positive_int,
+    check_sequence_shape,
     check_sequences,
 )
 from keras_transformer.layers.cache import FixedCache, GrowingCache
@@ -174,9 +174,9 @@ class MultiHeadAttention(CompositeLayer):
 
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = value_shape if key_shape is None else key_shape
-        check_known_width("query", query_shape)
-        check_known_width("value", value_shape)
-        check_known_width("key", key_shape)
+        check_sequence_shape("query", query_shape)
+        check_sequence_shape("value", value_shape)
+        check_sequence_shape("key", key_shape)
         keys = self.num_heads * self.key_dim
         values = self.num_heads * self.value_width
         bias = {"use_bias": self.use_bias}
@@ -205,6 +205,12 @@ class MultiHeadAttention(CompositeLayer):
         training=None,
     ):
         check_sequences(query=query, value=value, key=key)
+        lengths = {value.shape[1], value.shape[1] if key is None else key.shape[1]}
+        if len(lengths - {None}) > 1:
+            raise ValueError(
+                "`key` must be as long as `value`. Received: lengths "
+                f"{key.shape[1]} and {value.shape[1]}"
+            )
         keys, values = self.project_keys_values(value, key)
         start_index, padding = 0, (value_mask, key_mask)
         if cache is not None:

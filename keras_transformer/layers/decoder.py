@@ -5,8 +5,9 @@ from keras import ops
 
 from keras_transformer.argument_checks import (
     check_choice,
-    check_known_width,
     check_positive_int,
+    check_sequence_shape,
+    check_sequences,
 )
 from keras_transformer.layers.cache import DecoderCache, GrowingCache
 from keras_transformer.layers.composite_layer import LayerOutput
@@ -80,7 +81,7 @@ class DecoderLayer(BaseLayer):
         self.autocast = mixer != "ssru"
 
     def build(self, target_shape, memory_shape=None):
-        check_known_width("target", target_shape)
+        check_sequence_shape("target", target_shape)
         if self.mixer == "ssru":
             self.recurrence = self.make_sublayer(SSRU, name="recurrence")
             self.recurrence.build(target_shape)
@@ -93,7 +94,7 @@ class DecoderLayer(BaseLayer):
         )
         self.memory_attention = None
         if memory_shape is not None:
-            check_known_width("memory", memory_shape)
+            check_sequence_shape("memory", memory_shape)
             self.memory_attention = self.make_attention(
                 "memory_attention", target_shape, memory_shape
             )
@@ -113,6 +114,7 @@ class DecoderLayer(BaseLayer):
         training=None,
     ):
         self_cache, memory_cache = (None, None) if cache is None else cache
+        check_sequences(target=target, memory=memory)
         given = memory if cache is None else memory_cache
         if (given is None) != (self.memory_attention is None):
             kinds = ["a tensor", "None"]

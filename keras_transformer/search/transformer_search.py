@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_ids, check_length, static_int
+from keras_transformer.argument_checks import check_length, ids_tensor, static_int
 from keras_transformer.layers.cache import DecoderCache
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.beam_search import beam_search
@@ -34,13 +34,12 @@ def search_translations(
         `Hypotheses`.
 
     Raises:
-        ValueError: If `source_ids` are not of rank 2 or too long for learned
-            positions, if the vocabulary lacks BOS or EOS, if a subclass
-            overrides what the search does not call, or if logits are not
-            finite.
+        ValueError: If `source_ids` are not of rank 2, not in the vocabulary or
+            too long for learned positions, if the vocabulary lacks BOS or EOS,
+            if a subclass overrides what the search does not call, or if logits
+            are not finite.
     """
-    source_ids = ops.convert_to_tensor(source_ids)
-    check_ids("source_ids", source_ids)
+    source_ids = ids_tensor("source_ids", source_ids, transformer.num_source_ids)
     if transformer.architecture.positions == "learned":
         check_length("source_ids", source_ids, transformer.sequence_length)
     check_model(transformer, options)

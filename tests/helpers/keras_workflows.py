@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import functools
 import gc
 import itertools
 import tempfile
@@ -32,6 +33,8 @@ RANDOM = np.random.default_rng(2017)
 SOURCE = np.where(np.arange(7) < [[7], [3], [5], [6]], RANDOM.integers(4, V, (4, 7)), 0)
 LABELS = np.where(np.arange(6) < [[4], [6], [2], [5]], RANDOM.integers(4, V, (4, 6)), 0)
 TARGET = np.pad(LABELS, ((0, 0), (1, 0)), constant_values=3)[:, :-1]
+LARGE = np.where(SOURCE.max() == SOURCE, V, SOURCE)
+LOGITS = np.zeros((*TARGET.shape, V), "float32")
 BATCH = {"source_ids": SOURCE, "target_ids": TARGET}
 
 
@@ -60,8 +63,8 @@ def compile_model(model, *args, **kwargs):
     model.compile(*args, loss=kt.SmoothedCrossentropy(), jit_compile=JIT, **kwargs)
 
 
-def train(model, **kwargs):
-    history = model.fit(BATCH, LABELS, batch_size=4, verbose=0, **kwargs)
+def train(model, labels=LABELS, **kwargs):
+    history = model.fit(BATCH, labels, batch_size=4, verbose=0, **kwargs)
     return {name: values[-1] for name, values in history.history.items()}
 
 
@@ -317,6 +320,8 @@ class OtherDecode(kt.Transformer):
 
 def check_refuses_in_words():
     model, tiny = make_model(), kt.Transformer(1, SMALL)
+    compile_model(model)
+    language_model = kt.LanguageModel(V, SMALL)
     one_batch = kt.SearchOptions(1, tree="the words of a batch")
     broken = make_model()
     broken.embedding.embeddings.assign(broken.embedding.embeddings * float("nan"))
@@ -329,9 +334,30 @@ def check_refuses_in_words():
         ),
         (r"source_ids of shape \(7,\)", lambda: model.generate(SOURCE[0])),
         (r"target_ids of shape \(6,\)", lambda: model([SOURCE, TARGET[0]])),
+        (r"Call it as `model\(\[.*Received: 2 inputs", lambda: model(SOURCE, TARGET)),
+        (r"Call it as `model\(\[.*Received: 0", lambda: model(source_ids=SOURCE)),
+        (r"Call it as `model\(\[.*\]\)`.*Received: nd", lambda: model(SOURCE)),
+        (r"Call it as `model\(\[", lambda: model([SOURCE, TARGET, TARGET])),
+        (r"Call it as `model\(ids\)`", lambda: language_model(SOURCE, TARGET)),
+        ("inputs of type dict", lambda: language_model(BATCH)),
+        ("source_ids of type list", lambda: model([["A cat."], ["Un gato."]])),
+        ("source_ids of type str", lambda: model(["A cat.", "Un gato."])),
+        (r"shape \(1,\), dtype <U6", lambda: model.generate(["A cat."])),
+        ("source_ids of type list", lambda: model.generate([[7, 5, 1], [7, 1]])),
+        ("from 0 to 18. Received: source_ids with 19", lambda: model([LARGE, TARGET])),
+        ("Received: target_ids with -1", lambda: model([SOURCE, TARGET - 1])),
+        ("Received: source_ids with [23].5", lambda: model([SOURCE / 2, TARGET])),
+        ("Received: source_ids with 19", lambda: model.generate(LARGE)),
+        ("Received: prompt_ids with 19", lambda: language_model.generate(LARGE)),
+        *(
+            (r"labels are ids\[:, 1:\]", functools.partial(score, labels, LOGITS))
+            for score in (kt.SmoothedCrossentropy(), kt.Perplexity().update_state)
+            for labels in (SOURCE, TARGET[:, 0], np.eye(V)[TARGET])
+        ),
+        (r"labels are ids\[:, 1:\]", lambda: train(model, labels=SOURCE)),
         ("without target_ids", lambda: model({"source_ids": SOURCE})),
         ("Received: 4 and 3", lambda: model([SOURCE, TARGET[:3]])),
-        ("the vocabulary, 1. Received: bos_id=3", lambda: tiny.generate(SOURCE)),
+        ("the vocabulary, 1. Received: bos_id=3", lambda: tiny.generate(SOURCE * 0)),
         ("must be finite", lambda: broken.generate(SOURCE)),
         (
             r"Received: shape \(4,\)",
@@ -340,6 +366,8 @@ def check_refuses_in_words():
     ):
         with pytest.raises(ValueError, match=message):
             call()
+    with pytest.raises(ValueError, match="must be as long as `value`"):
+        kt.MultiHeadAttention(2, 4)(*np.ones((2, 2, 3, 8)), np.ones((2, 2, 8)))
 
 
 def check_takes_what_keras_takes():
