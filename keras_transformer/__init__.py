@@ -3,7 +3,10 @@
 import importlib
 
 from keras_transformer.language_model import LanguageModel
-from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.attention import (
+    MultiHeadAttention,
+    copy_attention_weights,
+)
 from keras_transformer.layers.decoder import Decoder, DecoderLayer
 from keras_transformer.layers.embedding import (
     PositionEmbedding,
@@ -55,6 +58,7 @@ __all__ = [
     "WarmupDecay",
     "beam_search",
     "causal_mask",
+    "copy_attention_weights",
     "padding_mask",
     "sample",
     "search_translations",

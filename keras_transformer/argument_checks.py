@@ -10,6 +10,9 @@ import keras
 import numpy as np
 
 
+HIDDEN = {"self", "args", "kwargs", "quantized"}  # The last is only for files.
+
+
 class KnownArguments:
     """Names the nearest argument where a constructor is given another.
 
@@ -33,7 +36,7 @@ def check_argument_names(cls, given):
         own = inspect.signature(base.__init__).parameters.keys()
         names |= own
         if base.__module__.startswith("keras_transformer."):
-            offered |= {name: f"`{name}`" for name in own - {"self", "args", "kwargs"}}
+            offered |= {name: f"`{name}`" for name in own - HIDDEN}
     for name in given.keys() - names:
         near = difflib.get_close_matches(name, offered, n=1) or sorted(offered)
         raise ValueError(

@@ -15,7 +15,8 @@ class SmoothedCrossentropy(keras.losses.Loss):
     `q = ε / (V - 1)` for each other token, as the authors' code does. (Keras's
     own `label_smoothing` spreads `ε / V` over all tokens, the label too.)
     Positions whose label is 0, padding, weigh nothing, and the mean runs over
-    the others. All runs in float32, whatever `keras.config.floatx()` is: half
+    the others. (`metrics=["accuracy"]` counts them; `TokenAccuracy` does not.)
+    All runs in float32, whatever `keras.config.floatx()` is: half
     precision would round the ids, which Keras casts like the logits.
 
     Args:

@@ -111,6 +111,19 @@ def check_model(model, options):
         )
 
 
+def best_ids(hypotheses):
+    """Returns the ids of the best, `(B, L)`, no column of which is padding alone.
+
+    In a compiled function of JAX, which knows no lengths, `L` is the limit.
+    """
+    ids, lengths = check_logits_were_finite(hypotheses).ids[:, 0], hypotheses.lengths
+    longest = ops.max(lengths[:, 0], initial=0)
+    known = static_int(longest)
+    if known is None and keras.backend.backend() == "jax":
+        return ids
+    return ids[:, : longest if known is None else known]
+
+
 def check_logits_were_finite(hypotheses):
     """Raises `ValueError` if a sentence has no hypothesis; not in a graph."""
     if static_int(ops.min(hypotheses.lengths[:, 0], initial=1)) == 0:

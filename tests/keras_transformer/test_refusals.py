@@ -87,7 +87,7 @@ WRONG_VALUES = [
         [2],
     ),
     ("but `num_layers` of `Arch.*n_layers=2", [MODEL], "n_layers", [2]),
-    ("but `dropout`, .*`num_heads`, .*d_k=2", [ATTENTION], "d_k", [2]),
+    ("but `bias.*, `num_heads`, .*d_k=2", [ATTENTION], "d_k", [2]),
     (
         "must be an `Arch.*from_preset",
         [functools.partial(kt.Transformer, 9)],
