@@ -9,7 +9,6 @@ from typing import ClassVar
 import keras
 import numpy as np
 
-
 HIDDEN = {"self", "args", "kwargs", "quantized"}  # The last is only for files.
 
 
