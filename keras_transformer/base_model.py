@@ -1,7 +1,7 @@
 """Base class of the models: embedding, decoder, presets, training."""
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import keras
 
@@ -43,7 +43,11 @@ class BaseModel(CompositeMixin, keras.Model):
     }
 
     def __init__(
-        self, vocabulary_size, architecture=BASE, sequence_length=512, **kwargs
+        self,
+        vocabulary_size: int,
+        architecture: Architecture = BASE,
+        sequence_length: int = 512,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         self.autocast = False  # A short float dtype would change ids.
@@ -136,7 +140,7 @@ class BaseModel(CompositeMixin, keras.Model):
                     layer.build(*shapes)
 
     @classmethod
-    def from_preset(cls, preset, vocabulary_size, **kwargs):
+    def from_preset(cls, preset: str | Preset, vocabulary_size: int, **kwargs) -> Self:
         """Makes the model of a preset, such as a row of Table 3.
 
         Args:
@@ -167,7 +171,7 @@ class BaseModel(CompositeMixin, keras.Model):
     def build(self, input_shape=None):
         self.built = True
 
-    def compute_logits(self, states):
+    def compute_logits(self, states: Any) -> Any:
         """Computes the logits, `(..., V)`, of states `(..., D)`.
 
         A subclass with another output layer overrides this method; training,
@@ -182,13 +186,13 @@ class BaseModel(CompositeMixin, keras.Model):
 
     def decode_states(
         self,
-        target_ids,
-        memory=None,
-        memory_mask=None,
-        cache=None,
-        training=None,
-        return_attention_scores=False,
-    ):
+        target_ids: Any,
+        memory: Any = None,
+        memory_mask: Any = None,
+        cache: Any = None,
+        training: bool | None = None,
+        return_attention_scores: bool = False,
+    ) -> Any:
         """Runs the decoder like `decode`, but without computing the logits.
 
         The arguments are those of `decode`.
@@ -218,7 +222,9 @@ class BaseModel(CompositeMixin, keras.Model):
         x = x + self.position_encoding(x, start_index=start_index)
         return dropout(x, training=training)
 
-    def compile_as_published(self, recipe=RECIPE, **kwargs):
+    def compile_as_published(
+        self, recipe: Recipe | Preset | str = RECIPE, **kwargs
+    ) -> None:
         """Compiles with the optimizer, schedule and loss of Section 5.
 
         Args:

@@ -1,5 +1,7 @@
 """A decoder-only language model of the same layers (Section 3.1)."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -11,6 +13,7 @@ from keras_transformer.argument_checks import (
 )
 from keras_transformer.base_model import BASE, BaseModel, ids_spec
 from keras_transformer.masks import padding_mask
+from keras_transformer.presets import Architecture
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.compilation import compiled_call
 from keras_transformer.search.options import SearchOptions
@@ -54,7 +57,11 @@ class LanguageModel(BaseModel):
     call_form = "Call it as `model(ids)`"
 
     def __init__(
-        self, vocabulary_size, architecture=BASE, sequence_length=512, **kwargs
+        self,
+        vocabulary_size: int,
+        architecture: Architecture = BASE,
+        sequence_length: int = 512,
+        **kwargs,
     ):
         super().__init__(vocabulary_size, architecture, sequence_length, **kwargs)
         self.position_encoding = self.make_positions()
@@ -81,13 +88,13 @@ class LanguageModel(BaseModel):
 
     def generate(
         self,
-        prompt_ids,
-        beam_size=1,
-        length_penalty=0.0,
-        max_extra_length=50,
-        bos_id=BOS_ID,
-        eos_id=EOS_ID,
-    ):
+        prompt_ids: Any,
+        beam_size: int = 1,
+        length_penalty: float = 0.0,
+        max_extra_length: int = 50,
+        bos_id: int = BOS_ID,
+        eos_id: int = EOS_ID,
+    ) -> Any:
         """Continues prompts by beam search (Section 6.1).
 
         TensorFlow and JAX compile it at the first call. For sampling, see
@@ -131,7 +138,7 @@ class LanguageModel(BaseModel):
         hypotheses = compiled_call(self, continue_prompts, options, tensors, max_length)
         return best_ids(hypotheses)
 
-    def decode_step(self, ids, index, cache):
+    def decode_step(self, ids: Any, index: Any, cache: Any) -> tuple:
         """Decodes a position, as `next_step` of `beam_search` and `sample`.
 
         Args:

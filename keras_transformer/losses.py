@@ -49,9 +49,9 @@ class SmoothedCrossentropy(keras.losses.Loss):
 
     def __init__(
         self,
-        label_smoothing=0.1,
-        reduction="mean_with_sample_weight",
-        name="smoothed_crossentropy",
+        label_smoothing: float = 0.1,
+        reduction: str = "mean_with_sample_weight",
+        name: str = "smoothed_crossentropy",
     ):
         # Keras's other means would count the padding.
         check_choice("reduction", reduction, ("mean_with_sample_weight", "sum", "none"))

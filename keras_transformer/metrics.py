@@ -59,7 +59,7 @@ class TokenAccuracy(TokenMean):
         0.5
     """
 
-    def __init__(self, name="accuracy", **kwargs):
+    def __init__(self, name: str = "accuracy", **kwargs):
         super().__init__(name=name, **kwargs)
 
     def token_values(self, y_true, y_pred):
@@ -89,7 +89,7 @@ class Perplexity(TokenMean):
         1000
     """
 
-    def __init__(self, name="perplexity", **kwargs):
+    def __init__(self, name: str = "perplexity", **kwargs):
         super().__init__(name=name, **kwargs)
 
     def token_values(self, y_true, y_pred):

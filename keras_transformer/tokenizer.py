@@ -1,7 +1,9 @@
 """Subword tokenizer inside the TensorFlow graph (Section 5.1)."""
 
 import hashlib
+import os
 import pathlib
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -41,7 +43,12 @@ class SubwordTokenizer(tf.Module):
         [b"A cat.", b""]
     """
 
-    def __init__(self, model_proto, target_proto=None, name="subword_tokenizer"):
+    def __init__(
+        self,
+        model_proto: bytes,
+        target_proto: bytes | None = None,
+        name: str = "subword_tokenizer",
+    ):
         super().__init__(name=name)
         self._source = self._target = load_sentencepiece("model_proto", model_proto)
         if target_proto is not None:
@@ -50,7 +57,7 @@ class SubwordTokenizer(tf.Module):
         self.source_vocabulary_size = int(self._source.vocab_size())
 
     @classmethod
-    def from_pretrained(cls, run_dir):
+    def from_pretrained(cls, run_dir: str | os.PathLike) -> "SubwordTokenizer":
         """Reads the tokenizer of a run folder.
 
         Args:
@@ -64,7 +71,7 @@ class SubwordTokenizer(tf.Module):
         """
         return cls(*read_protos(run_dir))
 
-    def tokenize(self, strings):
+    def tokenize(self, strings: Any) -> Any:
         """Turns sources into ids.
 
         Args:
@@ -76,19 +83,19 @@ class SubwordTokenizer(tf.Module):
         """
         return tokenize(self._source, strings)
 
-    def tokenize_targets(self, strings):
+    def tokenize_targets(self, strings: Any) -> Any:
         """Turns targets into ids, like `tokenize`."""
         return tokenize(self._target, strings)
 
-    def id_to_piece(self, ids):
+    def id_to_piece(self, ids: Any) -> Any:
         """Returns the subword of each target id, strings of the same shape."""
         return self._target.id_to_string(ids)
 
-    def source_id_to_piece(self, ids):
+    def source_id_to_piece(self, ids: Any) -> Any:
         """Returns the subword of each source id, strings of the same shape."""
         return self._source.id_to_string(ids)
 
-    def detokenize(self, ids):
+    def detokenize(self, ids: Any) -> Any:
         """Turns ids of targets into text.
 
         Args:

@@ -1,5 +1,8 @@
 """The whole model (Vaswani et al., 2017, Figure 1)."""
 
+import os
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -14,6 +17,7 @@ from keras_transformer.layers.decoder import Decoder
 from keras_transformer.layers.embedding import TokenEmbedding
 from keras_transformer.layers.encoder import Encoder
 from keras_transformer.masks import padding_mask
+from keras_transformer.presets import Architecture
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.transformer_search import best_ids, search_translations
 from keras_transformer.special_ids import BOS_ID, EOS_ID
@@ -79,10 +83,10 @@ class Transformer(BaseModel):
 
     def __init__(
         self,
-        vocabulary_size,
-        architecture=BASE,
-        sequence_length=512,
-        source_vocabulary_size=None,
+        vocabulary_size: int,
+        architecture: Architecture = BASE,
+        sequence_length: int = 512,
+        source_vocabulary_size: int | None = None,
         **kwargs,
     ):
         super().__init__(vocabulary_size, architecture, sequence_length, **kwargs)
@@ -114,7 +118,7 @@ class Transformer(BaseModel):
             self.build()
 
     @classmethod
-    def from_pretrained(cls, run_dir):
+    def from_pretrained(cls, run_dir: str | os.PathLike) -> "Transformer":
         """Reads the model of a run folder.
 
         Args:
@@ -163,7 +167,12 @@ class Transformer(BaseModel):
 
     check_inputs = split_inputs
 
-    def encode(self, source_ids, training=None, return_attention_scores=False):
+    def encode(
+        self,
+        source_ids: Any,
+        training: bool | None = None,
+        return_attention_scores: bool = False,
+    ) -> Any:
         """Runs the encoder (left of Figure 1).
 
         Args:
@@ -186,8 +195,13 @@ class Transformer(BaseModel):
         )
 
     def decode(
-        self, target_ids, memory=None, memory_mask=None, cache=None, training=None
-    ):
+        self,
+        target_ids: Any,
+        memory: Any = None,
+        memory_mask: Any = None,
+        cache: Any = None,
+        training: bool | None = None,
+    ) -> Any:
         """Runs the decoder and the softmax's linear map (right of Figure 1).
 
         Args:
@@ -212,13 +226,13 @@ class Transformer(BaseModel):
 
     def generate(
         self,
-        source_ids,
-        beam_size=4,
-        length_penalty=0.6,
-        max_extra_length=50,
-        bos_id=BOS_ID,
-        eos_id=EOS_ID,
-    ):
+        source_ids: Any,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        max_extra_length: int = 50,
+        bos_id: int = BOS_ID,
+        eos_id: int = EOS_ID,
+    ) -> Any:
         """Translates by beam search, by default as in Section 6.1.
 
         It calls `search_translations`, which TensorFlow and JAX compile once.

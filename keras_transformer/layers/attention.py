@@ -5,6 +5,7 @@ Axes: `B` batch, `T` queries, `S` keys, `H` heads, `D` features.
 
 import functools
 import math
+from typing import Any
 
 import keras
 from keras import ops
@@ -167,17 +168,17 @@ class MultiHeadAttention(CompositeLayer):
 
     def __init__(
         self,
-        num_heads,
-        key_dim,
-        value_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        bias_regularizer=None,
-        kernel_constraint=None,
-        bias_constraint=None,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = False,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -334,7 +335,7 @@ class MultiHeadAttention(CompositeLayer):
         }
 
 
-def copy_attention_weights(source, target):
+def copy_attention_weights(source: Any, target: Any) -> None:
     """Copies the weights of one attention layer to another, of ours or of Keras.
 
     Args:

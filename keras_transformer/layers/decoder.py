@@ -1,5 +1,7 @@
 """The decoder (Vaswani et al., 2017, Section 3.1, right of Figure 1)."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -73,7 +75,9 @@ class DecoderLayer(BaseLayer):
         (2, 7, 512)
     """
 
-    def __init__(self, num_heads, intermediate_dim, mixer="attention", **kwargs):
+    def __init__(
+        self, num_heads: int, intermediate_dim: int, mixer: str = "attention", **kwargs
+    ):
         super().__init__(num_heads, intermediate_dim, **kwargs)
         check_choice("mixer", mixer, MIXERS)
         self.mixer = mixer
@@ -215,7 +219,12 @@ class Decoder(BaseLayer):
     """
 
     def __init__(
-        self, num_layers, num_heads, intermediate_dim, mixer="attention", **kwargs
+        self,
+        num_layers: int,
+        num_heads: int,
+        intermediate_dim: int,
+        mixer: str = "attention",
+        **kwargs,
     ):
         super().__init__(num_heads, intermediate_dim, **kwargs)
         self.num_layers = check_positive_int("num_layers", num_layers)
@@ -272,7 +281,13 @@ class Decoder(BaseLayer):
         result = LayerOutput(x, tuple(scores), cache)
         return result.select(return_attention_scores, cache is not None)
 
-    def make_cache(self, memory=None, max_length=None, num_beams=1, rows=None):
+    def make_cache(
+        self,
+        memory: Any = None,
+        max_length: Any = None,
+        num_beams: Any = 1,
+        rows: Any = None,
+    ) -> Any:
         """Makes the initial cache of decoding.
 
         Args:

@@ -58,7 +58,12 @@ class TokenEmbedding(KnownArguments, keras.layers.Layer):
     """
 
     def __init__(
-        self, vocabulary_size, hidden_dim, scale=True, logits_bias=False, **kwargs
+        self,
+        vocabulary_size: int,
+        hidden_dim: int,
+        scale: bool = True,
+        logits_bias: bool = False,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         self.vocabulary_size = check_positive_int("vocabulary_size", vocabulary_size)
@@ -163,7 +168,7 @@ class SinePositionEncoding(KnownArguments, keras.layers.Layer):
         >>> outputs = embeddings + layer(embeddings)
     """
 
-    def __init__(self, max_wavelength=10_000, offset=0, **kwargs):
+    def __init__(self, max_wavelength: float = 10_000, offset: int = 0, **kwargs):
         super().__init__(**kwargs)
         check_positive_number("max_wavelength", max_wavelength)
         if not isinstance(offset, int) or offset < 0:
@@ -236,7 +241,7 @@ class PositionEmbedding(KnownArguments, keras.layers.Layer):
         >>> outputs = embeddings + layer(embeddings)
     """
 
-    def __init__(self, sequence_length, **kwargs):
+    def __init__(self, sequence_length: int, **kwargs):
         super().__init__(**kwargs)
         self.sequence_length = check_positive_int("sequence_length", sequence_length)
         self.supports_masking = True

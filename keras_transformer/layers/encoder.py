@@ -115,7 +115,9 @@ class Encoder(BaseLayer):
         (2, 8, 7, 7)
     """
 
-    def __init__(self, num_layers, num_heads, intermediate_dim, **kwargs):
+    def __init__(
+        self, num_layers: int, num_heads: int, intermediate_dim: int, **kwargs
+    ):
         super().__init__(num_heads, intermediate_dim, **kwargs)
         self.num_layers = check_positive_int("num_layers", num_layers)
         self.layers = [

@@ -1,5 +1,8 @@
 """Beam search over a Transformer, from ids to ids (Section 6.1)."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -8,11 +11,18 @@ from keras_transformer.layers.cache import DecoderCache
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.compilation import compiled_call
+from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.search_result import Hypotheses
 
 
 def search_translations(
-    transformer, source_ids, max_lengths, options, prefix_ids=None, max_length=None
-):
+    transformer: Any,
+    source_ids: Any,
+    max_lengths: Any,
+    options: SearchOptions,
+    prefix_ids: Any = None,
+    max_length: Any = None,
+) -> Hypotheses:
     """Finds the best translations of each sentence by beam search.
 
     The encoder runs once, the decoder once for each position. TensorFlow and
@@ -46,7 +56,7 @@ def search_translations(
     tensors = {"source_ids": source_ids, "max_lengths": max_lengths}
     if prefix_ids is not None:
         tensors["prefix_ids"] = prefix_ids
-    search = search_by_layers
+    search: Callable = search_by_layers
     if keras.backend.backend() == "tensorflow":
         from keras_transformer.search.tensorflow import graph_transformer
 
