@@ -88,6 +88,7 @@ check: .venv/test.stamp
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	.venv/bin/lint-imports --no-cache
+	$(PY) -m mypy keras_transformer
 
 format: .venv/test.stamp
 	$(PY) -m ruff check --fix .

@@ -29,6 +29,7 @@ setup(
     ],
     package_dir={f"{PREFIX}.{command}": command for command in COMMANDS},
     package_data={
-        "": ["*.css", "*.html", "*.js", "*.md", "*.toml", "page/*", "server_files/*"]
+        "": ["*.css", "*.html", "*.js", "*.md", "*.toml", "page/*", "server_files/*"],
+        "keras_transformer": ["py.typed"],
     },
 )

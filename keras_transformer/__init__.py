@@ -1,9 +1,13 @@
 """The Transformer of "Attention Is All You Need" (2017) for Keras."""
 
 import importlib
+from typing import TYPE_CHECKING
 
 from keras_transformer.language_model import LanguageModel
-from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.attention import (
+    MultiHeadAttention,
+    copy_attention_weights,
+)
 from keras_transformer.layers.decoder import Decoder, DecoderLayer
 from keras_transformer.layers.embedding import (
     PositionEmbedding,
@@ -24,6 +28,9 @@ from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.sampling import Sampling, sample
 from keras_transformer.search.transformer_search import search_translations
 from keras_transformer.transformer import Transformer
+
+if TYPE_CHECKING:
+    from keras_transformer.tokenizer import SubwordTokenizer
 
 __version__ = "0.2.0"
 
@@ -55,6 +62,7 @@ __all__ = [
     "WarmupDecay",
     "beam_search",
     "causal_mask",
+    "copy_attention_weights",
     "padding_mask",
     "sample",
     "search_translations",

@@ -1,6 +1,61 @@
-"""Checks of the layers' constructor arguments."""
+"""Checks of the arguments of layers and models."""
 
+import difflib
+import inspect
 import numbers
+import pathlib
+from typing import ClassVar
+
+import keras
+import numpy as np
+
+HIDDEN = {"self", "args", "kwargs", "quantized"}  # The last is only for files.
+
+
+class KnownArguments:
+    """Names the nearest argument where a constructor is given another.
+
+    It does so before Python reports which arguments are missing.
+    """
+
+    arguments_of_parts: ClassVar[dict[str, str]] = {}  # And how the message says each.
+
+    def __new__(cls, *args, **kwargs):
+        # The constructor of a user's subclass may take any name.
+        if cls.__init__.__module__.startswith("keras_transformer."):
+            check_argument_names(cls, kwargs)
+        return super().__new__(cls, *args, **kwargs)
+
+
+def check_argument_names(cls, given):
+    """Raises `ValueError` if no constructor of `cls` has an argument of a name."""
+    names = {"input_shape", "input_dim"}  # As a layer of Keras.
+    offered = dict(cls.arguments_of_parts)
+    for base in cls.__mro__[:-1]:
+        own = inspect.signature(base.__init__).parameters.keys()
+        names |= own
+        if base.__module__.startswith("keras_transformer."):
+            offered |= {name: f"`{name}`" for name in own - HIDDEN}
+    for name in given.keys() - names:
+        near = difflib.get_close_matches(name, offered, n=1) or sorted(offered)
+        raise ValueError(
+            f"`{cls.__name__}` has no argument `{name}`, but "
+            f"{', '.join(offered[other] for other in near)}. "
+            f"Received: {name}={given[name]!r}"
+        )
+
+
+def check_run_file(run_dir, name):
+    """Returns the path of a file of a run folder; raises if there is none."""
+    path = pathlib.Path(run_dir, name)
+    if not path.exists():
+        raise ValueError(
+            "`run_dir` must be the folder of a finished run. "
+            f"Received: run_dir={str(run_dir)!r}, which has no {name}. A model of "
+            "another system is first converted: python -m convert opus-mt "
+            "--model-dir DOWNLOADED --run-dir CONVERTED (see docs/pretrained.md)"
+        )
+    return path
 
 
 def check_positive_int(name, value):
@@ -41,6 +96,16 @@ def check_choice(name, value, choices):
         )
 
 
+def check_sequence_shape(name, shape):
+    """Raises `ValueError` unless `shape` has rank 3 and a known width."""
+    if len(shape) != 3:
+        raise ValueError(
+            f"`{name}` must be of shape (batch, length, features). "
+            f"Received: {name} of shape {tuple(shape)}"
+        )
+    check_known_width(name, shape)
+
+
 def check_known_width(name, shape):
     """Raises `ValueError` if the last dimension of `shape` is unknown."""
     if shape[-1] is None:
@@ -60,12 +125,66 @@ def check_sequences(**tensors):
             )
 
 
-def check_ids(name, ids):
-    """Raises `ValueError` unless `ids` is of rank 2."""
-    if len(ids.shape) != 2:
+def check_ids(name, ids, vocabulary_size):
+    """Raises `ValueError` unless `ids` are of rank 2 and in the vocabulary."""
+    received, shape, values = f"type {type(ids).__name__}", (), None
+    if hasattr(ids, "shape"):
+        shape, values = tuple(ids.shape), known_values(ids)
+        received = f"shape {shape}, dtype {ids.dtype}"
+    is_text = values is not None and values.dtype.kind in "OSU"
+    if len(shape) != 2 or is_text:
         raise ValueError(
-            f"`{name}` must be ids of shape (batch, length). "
-            f"Received: {name} of shape {tuple(ids.shape)}"
+            f"`{name}` must be ids of shape (batch, length), padded with 0. "
+            f"Received: {name} of {received}"
+        )
+    check_vocabulary(name, values, vocabulary_size)
+
+
+def ids_tensor(name, ids, vocabulary_size):
+    """Returns ids, which may be lists, as a tensor; refuses what `check_ids` does."""
+    values = known_values(ids) if isinstance(ids, list) else ids
+    ids = ids if values is None else values  # Lists of different lengths have none.
+    check_ids(name, ids, vocabulary_size)
+    return keras.ops.convert_to_tensor(ids)
+
+
+def check_vocabulary(name, values, vocabulary_size):
+    """Raises `ValueError` if ids are known and not in the vocabulary."""
+    if values is None or not values.size:
+        return
+    for value in (values.min(), values.max(), *values[values % 1 != 0][:1]):
+        if value % 1 or not 0 <= value < vocabulary_size:
+            raise ValueError(
+                f"`{name}` must be ids of the vocabulary, from 0 to "
+                f"{vocabulary_size - 1}. Received: {name} with {value}"
+            )
+
+
+def known_values(x):
+    """Returns the array of a tensor or list; `None` in a compiled function.
+
+    Tensors of torch are left to torch: a GPU would have to be waited for.
+    """
+    if keras.backend.backend() == "torch" and keras.ops.is_tensor(x):
+        return None
+    try:
+        return np.asarray(x)
+    except (TypeError, ValueError, NotImplementedError):
+        return None
+
+
+def check_labels(y_true, y_pred):
+    """Raises `ValueError` unless each label has its logits, where sizes are known."""
+    labels, logits = tuple(np.shape(y_true)), tuple(np.shape(y_pred))
+    sizes = zip(labels, logits, strict=False)
+    if len(labels) + 1 != len(logits) or any(
+        isinstance(a, int) and isinstance(b, int) and a != b for a, b in sizes
+    ):
+        raise ValueError(
+            "`y_true` must be labels of the shape of `y_pred` without its last axis. "
+            f"Received: y_true of shape {labels}, y_pred of shape {logits}. Of "
+            "sequences from BOS to EOS, the targets are ids[:, :-1] and the labels "
+            "are ids[:, 1:]"
         )
 
 

@@ -1,6 +1,7 @@
 """Base class of the models: embedding, decoder, presets, training."""
 
 import dataclasses
+from typing import Any, ClassVar, Self
 
 import keras
 
@@ -32,14 +33,29 @@ class BaseModel(CompositeMixin, keras.Model):
     """Base class of `Transformer` and `LanguageModel`, with their arguments.
 
     A subclass makes its other layers in the order of their saved weights. Its
-    `make_input_specs` specifies the inputs of `call` for `export`.
+    `make_input_specs` specifies the inputs of `call` for `export`,
+    `check_inputs` refuses others, and `call_form` says what they are.
     """
 
+    arguments_of_parts: ClassVar = {
+        field.name: f"`{field.name}` of `Architecture` and `from_preset`"
+        for field in dataclasses.fields(Architecture)
+    }
+
     def __init__(
-        self, vocabulary_size, architecture=BASE, sequence_length=512, **kwargs
+        self,
+        vocabulary_size: int,
+        architecture: Architecture = BASE,
+        sequence_length: int = 512,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         self.autocast = False  # A short float dtype would change ids.
+        if not isinstance(architecture, Architecture):
+            raise ValueError(
+                "`architecture` must be an `Architecture`; `from_preset` takes the "
+                f"name of a preset. Received: architecture={architecture!r}"
+            )
         check_choice("positions", architecture.positions, POSITIONS)
         check_fraction("dropout", architecture.dropout)
         if architecture.positions == "learned" and architecture.position_offset:
@@ -68,6 +84,18 @@ class BaseModel(CompositeMixin, keras.Model):
                 logits_bias=architecture.logits_bias,
                 name="output_embedding",
             )
+
+    def __call__(self, *args, **kwargs):
+        # In words and in one line, before Keras reads the arguments.
+        if not self.overrides("call"):
+            inputs = [*args, *(kwargs[name] for name in ("inputs",) if name in kwargs)]
+            if len(inputs) != 1:
+                raise ValueError(
+                    f"{self.call_form}. Received: {len(inputs)} inputs, and "
+                    f"{sorted(kwargs)} by name"
+                )
+            self.check_inputs(*inputs)
+        return super().__call__(*args, **kwargs)
 
     def make_positions(self):
         """Makes the layer of position vectors (Section 3.5)."""
@@ -112,7 +140,7 @@ class BaseModel(CompositeMixin, keras.Model):
                     layer.build(*shapes)
 
     @classmethod
-    def from_preset(cls, preset, vocabulary_size, **kwargs):
+    def from_preset(cls, preset: str | Preset, vocabulary_size: int, **kwargs) -> Self:
         """Makes the model of a preset, such as a row of Table 3.
 
         Args:
@@ -143,7 +171,7 @@ class BaseModel(CompositeMixin, keras.Model):
     def build(self, input_shape=None):
         self.built = True
 
-    def compute_logits(self, states):
+    def compute_logits(self, states: Any) -> Any:
         """Computes the logits, `(..., V)`, of states `(..., D)`.
 
         A subclass with another output layer overrides this method; training,
@@ -158,13 +186,13 @@ class BaseModel(CompositeMixin, keras.Model):
 
     def decode_states(
         self,
-        target_ids,
-        memory=None,
-        memory_mask=None,
-        cache=None,
-        training=None,
-        return_attention_scores=False,
-    ):
+        target_ids: Any,
+        memory: Any = None,
+        memory_mask: Any = None,
+        cache: Any = None,
+        training: bool | None = None,
+        return_attention_scores: bool = False,
+    ) -> Any:
         """Runs the decoder like `decode`, but without computing the logits.
 
         The arguments are those of `decode`.
@@ -194,7 +222,9 @@ class BaseModel(CompositeMixin, keras.Model):
         x = x + self.position_encoding(x, start_index=start_index)
         return dropout(x, training=training)
 
-    def compile_as_published(self, recipe=RECIPE, **kwargs):
+    def compile_as_published(
+        self, recipe: Recipe | Preset | str = RECIPE, **kwargs
+    ) -> None:
         """Compiles with the optimizer, schedule and loss of Section 5.
 
         Args:

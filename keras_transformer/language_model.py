@@ -1,5 +1,7 @@
 """A decoder-only language model of the same layers (Section 3.1)."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -7,16 +9,15 @@ from keras_transformer.argument_checks import (
     check_ids,
     check_length,
     check_search_number,
+    ids_tensor,
 )
 from keras_transformer.base_model import BASE, BaseModel, ids_spec
 from keras_transformer.masks import padding_mask
+from keras_transformer.presets import Architecture
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.compilation import compiled_call
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.transformer_search import (
-    check_logits_were_finite,
-    check_model,
-)
+from keras_transformer.search.transformer_search import best_ids, check_model
 from keras_transformer.special_ids import BOS_ID, EOS_ID
 
 
@@ -53,8 +54,14 @@ class LanguageModel(BaseModel):
         (1, 3, 1000)
     """
 
+    call_form = "Call it as `model(ids)`"
+
     def __init__(
-        self, vocabulary_size, architecture=BASE, sequence_length=512, **kwargs
+        self,
+        vocabulary_size: int,
+        architecture: Architecture = BASE,
+        sequence_length: int = 512,
+        **kwargs,
     ):
         super().__init__(vocabulary_size, architecture, sequence_length, **kwargs)
         self.position_encoding = self.make_positions()
@@ -71,21 +78,23 @@ class LanguageModel(BaseModel):
             self.build()
 
     def call(self, inputs, training=None):
-        check_ids("inputs", inputs)
         return self.compute_logits(self.decode_states(inputs, training=training))
+
+    def check_inputs(self, inputs):
+        check_ids("inputs", inputs, self.vocabulary_size)
 
     def make_input_specs(self):
         return ids_spec("ids")
 
     def generate(
         self,
-        prompt_ids,
-        beam_size=1,
-        length_penalty=0.0,
-        max_extra_length=50,
-        bos_id=BOS_ID,
-        eos_id=EOS_ID,
-    ):
+        prompt_ids: Any,
+        beam_size: int = 1,
+        length_penalty: float = 0.0,
+        max_extra_length: int = 50,
+        bos_id: int = BOS_ID,
+        eos_id: int = EOS_ID,
+    ) -> Any:
         """Continues prompts by beam search (Section 6.1).
 
         TensorFlow and JAX compile it at the first call. For sampling, see
@@ -103,17 +112,16 @@ class LanguageModel(BaseModel):
 
         Returns:
             Int32 tensor `(B, L)`: the prompt, its continuation, EOS, then
-            padding.
+            padding, with `L` as of `Transformer.generate`.
 
         Example:
             >>> model = keras_transformer.LanguageModel.from_preset("tiny", 1000)
             >>> ids = model.generate(np.array([[7, 5]]), max_extra_length=4)
-            >>> keras.ops.shape(ids)
-            (1, 7)
+            >>> keras.ops.shape(ids)[1] <= 2 + 4 + 1
+            True
         """
         check_search_number("max_extra_length", max_extra_length)
-        prompt_ids = ops.convert_to_tensor(prompt_ids)
-        check_ids("prompt_ids", prompt_ids)
+        prompt_ids = ids_tensor("prompt_ids", prompt_ids, self.vocabulary_size)
         if self.architecture.positions == "learned":
             # BOS is before it.
             check_length("prompt_ids", prompt_ids, self.sequence_length - 1)
@@ -128,9 +136,9 @@ class LanguageModel(BaseModel):
         }
         max_length = ops.shape(prompt_ids)[1] + max_extra_length + 1
         hypotheses = compiled_call(self, continue_prompts, options, tensors, max_length)
-        return check_logits_were_finite(hypotheses).ids[:, 0]
+        return best_ids(hypotheses)
 
-    def decode_step(self, ids, index, cache):
+    def decode_step(self, ids: Any, index: Any, cache: Any) -> tuple:
         """Decodes a position, as `next_step` of `beam_search` and `sample`.
 
         Args:

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_choice, check_fraction
+from keras_transformer.argument_checks import check_choice, check_fraction, check_labels
 from keras_transformer.masks import token_weights
 
 
@@ -15,7 +15,8 @@ class SmoothedCrossentropy(keras.losses.Loss):
     `q = ε / (V - 1)` for each other token, as the authors' code does. (Keras's
     own `label_smoothing` spreads `ε / V` over all tokens, the label too.)
     Positions whose label is 0, padding, weigh nothing, and the mean runs over
-    the others. All runs in float32, whatever `keras.config.floatx()` is: half
+    the others. (`metrics=["accuracy"]` counts them; `TokenAccuracy` does not.)
+    All runs in float32, whatever `keras.config.floatx()` is: half
     precision would round the ids, which Keras casts like the logits.
 
     Args:
@@ -48,9 +49,9 @@ class SmoothedCrossentropy(keras.losses.Loss):
 
     def __init__(
         self,
-        label_smoothing=0.1,
-        reduction="mean_with_sample_weight",
-        name="smoothed_crossentropy",
+        label_smoothing: float = 0.1,
+        reduction: str = "mean_with_sample_weight",
+        name: str = "smoothed_crossentropy",
     ):
         # Keras's other means would count the padding.
         check_choice("reduction", reduction, ("mean_with_sample_weight", "sum", "none"))
@@ -59,6 +60,7 @@ class SmoothedCrossentropy(keras.losses.Loss):
         self.label_smoothing = label_smoothing
 
     def __call__(self, y_true, y_pred, sample_weight=None):
+        check_labels(y_true, y_pred)
         weights = token_weights(y_true, sample_weight)
         return super().__call__(y_true, y_pred, weights)
 

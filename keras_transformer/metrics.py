@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_transformer.argument_checks import check_labels
 from keras_transformer.masks import token_weights
 
 
@@ -17,6 +18,7 @@ class TokenMean(keras.metrics.Metric):
         self.count = self.add_variable(**zero, name="count")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
+        check_labels(y_true, y_pred)
         weights = token_weights(y_true, sample_weight)
         values = self.token_values(ops.cast(y_true, "int32"), y_pred)
         self.total.assign_add(ops.sum(values * weights))
@@ -57,7 +59,7 @@ class TokenAccuracy(TokenMean):
         0.5
     """
 
-    def __init__(self, name="accuracy", **kwargs):
+    def __init__(self, name: str = "accuracy", **kwargs):
         super().__init__(name=name, **kwargs)
 
     def token_values(self, y_true, y_pred):
@@ -87,7 +89,7 @@ class Perplexity(TokenMean):
         1000
     """
 
-    def __init__(self, name="perplexity", **kwargs):
+    def __init__(self, name: str = "perplexity", **kwargs):
         super().__init__(name=name, **kwargs)
 
     def token_values(self, y_true, y_pred):

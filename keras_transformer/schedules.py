@@ -41,7 +41,7 @@ class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
         >>> optimizer = keras.optimizers.Adam(schedule, 0.9, 0.98, 1e-9)
     """
 
-    def __init__(self, hidden_dim, warmup_steps=4000, scale=1.0):
+    def __init__(self, hidden_dim: int, warmup_steps: int = 4000, scale: float = 1.0):
         self.hidden_dim = check_positive_int("hidden_dim", hidden_dim)
         self.warmup_steps = check_positive_int("warmup_steps", warmup_steps)
         check_positive_number("scale", scale)
@@ -90,7 +90,9 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         >>> optimizer = keras.optimizers.AdamW(schedule, 1e-4)
     """
 
-    def __init__(self, peak, warmup_steps, steps, decay="linear"):
+    def __init__(
+        self, peak: float, warmup_steps: int, steps: int, decay: str = "linear"
+    ):
         self.warmup_steps = check_positive_int("warmup_steps", warmup_steps)
         self.steps = check_positive_int("steps", steps)
         check_positive_number("peak", peak)

@@ -1,11 +1,14 @@
 """Subword tokenizer inside the TensorFlow graph (Section 5.1)."""
 
 import hashlib
+import os
 import pathlib
 import re
+from typing import Any
 
 import numpy as np
 
+from keras_transformer.argument_checks import check_run_file
 from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
 
 try:
@@ -52,7 +55,12 @@ class SubwordTokenizer(tf.Module):
         [b"A cat.", b""]
     """
 
-    def __init__(self, model_proto, target_proto=None, name="subword_tokenizer"):
+    def __init__(
+        self,
+        model_proto: bytes,
+        target_proto: bytes | None = None,
+        name: str = "subword_tokenizer",
+    ):
         super().__init__(name=name)
         self._source = self._target = load_sentencepiece("model_proto", model_proto)
         if target_proto is not None:
@@ -62,7 +70,7 @@ class SubwordTokenizer(tf.Module):
         self._bytes = find_bytes(self._target)
 
     @classmethod
-    def from_pretrained(cls, run_dir):
+    def from_pretrained(cls, run_dir: str | os.PathLike) -> "SubwordTokenizer":
         """Reads the tokenizer of a run folder.
 
         Args:
@@ -76,7 +84,7 @@ class SubwordTokenizer(tf.Module):
         """
         return cls(*read_protos(run_dir))
 
-    def tokenize(self, strings):
+    def tokenize(self, strings: Any) -> Any:
         """Turns sources into ids.
 
         Args:
@@ -88,19 +96,19 @@ class SubwordTokenizer(tf.Module):
         """
         return tokenize(self._source, strings)
 
-    def tokenize_targets(self, strings):
+    def tokenize_targets(self, strings: Any) -> Any:
         """Turns targets into ids, like `tokenize`."""
         return tokenize(self._target, strings)
 
-    def id_to_piece(self, ids):
+    def id_to_piece(self, ids: Any) -> Any:
         """Returns the subword of each target id, strings of the same shape."""
         return self._target.id_to_string(ids)
 
-    def source_id_to_piece(self, ids):
+    def source_id_to_piece(self, ids: Any) -> Any:
         """Returns the subword of each source id, strings of the same shape."""
         return self._source.id_to_string(ids)
 
-    def detokenize(self, ids):
+    def detokenize(self, ids: Any) -> Any:
         """Turns ids of targets into text.
 
         Args:
@@ -140,13 +148,8 @@ def read_protos(run_dir):
     Raises:
         ValueError: If the folder has no tokenizer.
     """
-    source = pathlib.Path(run_dir, "tokenizer.model")
+    source = check_run_file(run_dir, "tokenizer.model")
     target = pathlib.Path(run_dir, "target_tokenizer.model")
-    if not source.exists():
-        raise ValueError(
-            "`run_dir` must be the folder of a run. "
-            f"Received: run_dir={str(run_dir)!r}, which has no {source.name}"
-        )
     return source.read_bytes(), target.read_bytes() if target.exists() else None
 
 

@@ -1,18 +1,25 @@
 """The whole model (Vaswani et al., 2017, Figure 1)."""
 
-import pathlib
+import os
+from typing import Any
 
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_ids, check_search_number
+from keras_transformer.argument_checks import (
+    check_ids,
+    check_run_file,
+    check_search_number,
+    ids_tensor,
+)
 from keras_transformer.base_model import BASE, BaseModel, ids_spec
 from keras_transformer.layers.decoder import Decoder
 from keras_transformer.layers.embedding import TokenEmbedding
 from keras_transformer.layers.encoder import Encoder
 from keras_transformer.masks import padding_mask
+from keras_transformer.presets import Architecture
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.transformer_search import search_translations
+from keras_transformer.search.transformer_search import best_ids, search_translations
 from keras_transformer.special_ids import BOS_ID, EOS_ID
 
 
@@ -53,10 +60,14 @@ class Transformer(BaseModel):
         The model finds padding from the ids; you pass no mask. The logits have
         no mask: `SmoothedCrossentropy` finds padding from the labels. Keras's
         own cross-entropy counts padding, unless it is
-        `SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)`.
+        `SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)`, and so
+        does `metrics=["accuracy"]`; `TokenAccuracy` does not.
 
     Raises:
-        ValueError: If an argument is out of its range.
+        ValueError: If an argument is out of its range, or an id is outside of the
+            vocabulary and its value is known, as outside of a compiled step. In
+            `fit`, TensorFlow on a CPU raises an error of its own, torch an
+            `IndexError`, and JAX gives NaN.
 
     Example:
         >>> model = keras_transformer.Transformer.from_preset("tiny", 1000)
@@ -65,12 +76,17 @@ class Transformer(BaseModel):
         (1, 3, 1000)
     """
 
+    call_form = (
+        "Call it as `model([source_ids, target_ids])`, or with the dict "
+        "`{'source_ids': source_ids, 'target_ids': target_ids}`"
+    )
+
     def __init__(
         self,
-        vocabulary_size,
-        architecture=BASE,
-        sequence_length=512,
-        source_vocabulary_size=None,
+        vocabulary_size: int,
+        architecture: Architecture = BASE,
+        sequence_length: int = 512,
+        source_vocabulary_size: int | None = None,
         **kwargs,
     ):
         super().__init__(vocabulary_size, architecture, sequence_length, **kwargs)
@@ -102,7 +118,7 @@ class Transformer(BaseModel):
             self.build()
 
     @classmethod
-    def from_pretrained(cls, run_dir):
+    def from_pretrained(cls, run_dir: str | os.PathLike) -> "Transformer":
         """Reads the model of a run folder.
 
         Args:
@@ -114,22 +130,49 @@ class Transformer(BaseModel):
         Raises:
             ValueError: If the folder has no finished model.
         """
-        path = pathlib.Path(run_dir, "model.keras")
-        if not path.exists():
-            raise ValueError(
-                "`run_dir` must be the folder of a finished run. "
-                f"Received: run_dir={str(run_dir)!r}, which has no {path.name}"
-            )
+        path = check_run_file(run_dir, "model.keras")
         return keras.saving.load_model(path, compile=False)
 
     def call(self, inputs, training=None):
-        source_ids, target_ids = split_inputs(inputs)
+        source_ids, target_ids = self.split_inputs(inputs)
         memory = self.encode(source_ids, training=training)
         return self.decode(
             target_ids, memory, padding_mask(source_ids), training=training
         )
 
-    def encode(self, source_ids, training=None, return_attention_scores=False):
+    def split_inputs(self, inputs):
+        """Returns the ids of sources and targets of the inputs of `call`."""
+        names = ("source_ids", "target_ids")
+        if isinstance(inputs, dict):
+            if missing := [name for name in names if name not in inputs]:
+                raise ValueError(
+                    f"`inputs` must have the keys {' and '.join(names)}. "
+                    f"Received: {sorted(inputs)}, without {' and '.join(missing)}"
+                )
+            inputs = [inputs[name] for name in names]
+        if not isinstance(inputs, list | tuple) or len(inputs) != 2:
+            raise ValueError(f"{self.call_form}. Received: {type(inputs).__name__}")
+        for name, ids, size in zip(
+            names, inputs, (self.num_source_ids, self.vocabulary_size), strict=True
+        ):
+            check_ids(name, ids, size)
+        source_ids, target_ids = inputs
+        batches = source_ids.shape[0], target_ids.shape[0]
+        if None not in batches and batches[0] != batches[1]:
+            raise ValueError(
+                "`source_ids` and `target_ids` must have as many rows. "
+                f"Received: {batches[0]} and {batches[1]}"
+            )
+        return source_ids, target_ids
+
+    check_inputs = split_inputs
+
+    def encode(
+        self,
+        source_ids: Any,
+        training: bool | None = None,
+        return_attention_scores: bool = False,
+    ) -> Any:
         """Runs the encoder (left of Figure 1).
 
         Args:
@@ -152,8 +195,13 @@ class Transformer(BaseModel):
         )
 
     def decode(
-        self, target_ids, memory=None, memory_mask=None, cache=None, training=None
-    ):
+        self,
+        target_ids: Any,
+        memory: Any = None,
+        memory_mask: Any = None,
+        cache: Any = None,
+        training: bool | None = None,
+    ) -> Any:
         """Runs the decoder and the softmax's linear map (right of Figure 1).
 
         Args:
@@ -178,13 +226,13 @@ class Transformer(BaseModel):
 
     def generate(
         self,
-        source_ids,
-        beam_size=4,
-        length_penalty=0.6,
-        max_extra_length=50,
-        bos_id=BOS_ID,
-        eos_id=EOS_ID,
-    ):
+        source_ids: Any,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        max_extra_length: int = 50,
+        bos_id: int = BOS_ID,
+        eos_id: int = EOS_ID,
+    ) -> Any:
         """Translates by beam search, by default as in Section 6.1.
 
         It calls `search_translations`, which TensorFlow and JAX compile once.
@@ -201,17 +249,17 @@ class Transformer(BaseModel):
 
         Returns:
             Int32 tensor `(B, L)`: the best translation of each source with EOS,
-            then padding.
+            then padding; `L` is the length of the longest, but in a function
+            that JAX compiles the limit.
 
         Example:
             >>> model = keras_transformer.Transformer.from_preset("tiny", 1000)
             >>> ids = model.generate(np.array([[7, 5, 1]]), max_extra_length=4)
-            >>> keras.ops.shape(ids)
-            (1, 7)
+            >>> keras.ops.shape(ids)[1] <= 3 + 4
+            True
         """
         check_search_number("max_extra_length", max_extra_length)
-        source_ids = ops.convert_to_tensor(source_ids)
-        check_ids("source_ids", source_ids)
+        source_ids = ids_tensor("source_ids", source_ids, self.num_source_ids)
         lengths = ops.sum(ops.cast(padding_mask(source_ids), "int32"), axis=1)
         options = SearchOptions(
             beam_size, length_penalty, num_hypotheses=1, bos_id=bos_id, eos_id=eos_id
@@ -223,12 +271,17 @@ class Transformer(BaseModel):
             options,
             max_length=ops.shape(source_ids)[1] + max_extra_length,
         )
-        return hypotheses.ids[:, 0]
+        return best_ids(hypotheses)
 
     @property
     def embedding_of_sources(self):
         """The `TokenEmbedding` of the sources, which may be the shared one."""
         return self.source_embedding or self.embedding
+
+    @property
+    def num_source_ids(self):
+        """The size of the sources' vocabulary, which may be the shared one."""
+        return self.source_vocabulary_size or self.vocabulary_size
 
     def custom_parts(self):
         """Returns the names of the methods and layers that are replaced.
@@ -262,25 +315,3 @@ class Transformer(BaseModel):
             **super().get_config(),
             "source_vocabulary_size": self.source_vocabulary_size,
         }
-
-
-def split_inputs(inputs):
-    """Returns the ids of sources and targets of the inputs of a model."""
-    names = ("source_ids", "target_ids")
-    if isinstance(inputs, dict):
-        if missing := [name for name in names if name not in inputs]:
-            raise ValueError(
-                f"`inputs` must have the keys {' and '.join(names)}. "
-                f"Received: {sorted(inputs)}, without {' and '.join(missing)}"
-            )
-        inputs = [inputs[name] for name in names]
-    source_ids, target_ids = inputs
-    for name, ids in zip(names, inputs, strict=True):
-        check_ids(name, ids)
-    batches = source_ids.shape[0], target_ids.shape[0]
-    if None not in batches and batches[0] != batches[1]:
-        raise ValueError(
-            "`source_ids` and `target_ids` must have as many rows. "
-            f"Received: {batches[0]} and {batches[1]}"
-        )
-    return source_ids, target_ids

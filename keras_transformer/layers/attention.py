@@ -4,15 +4,17 @@ Axes: `B` batch, `T` queries, `S` keys, `H` heads, `D` features.
 """
 
 import functools
+import math
+from typing import Any
 
 import keras
 from keras import ops
 
 from keras_transformer.argument_checks import (
     check_fraction,
-    check_known_width,
     check_optional_positive_int,
     check_positive_int,
+    check_sequence_shape,
     check_sequences,
 )
 from keras_transformer.layers.cache import FixedCache, GrowingCache
@@ -97,8 +99,10 @@ class MultiHeadAttention(CompositeLayer):
     one for the keys and one for the values. So the fans of the Glorot
     initializer are those of the whole projection.
 
-    The arguments have the names of `keras.layers.MultiHeadAttention`. With
-    the same weights both layers give the same output.
+    The arguments have the names of `keras.layers.MultiHeadAttention`, of which
+    this layer lacks `output_shape`, `attention_axes`, `sliding_window`,
+    `flash_attention`, `use_gate` and `seed`. With the same weights, see
+    `copy_attention_weights`, both layers give the same output.
 
     Args:
         num_heads: Positive int, `h` in the paper (8 in the base model).
@@ -110,6 +114,12 @@ class MultiHeadAttention(CompositeLayer):
             training. Section 5.4 drops none.
         use_bias: Bool, whether the four projections add a bias. The paper's
             do not.
+        kernel_initializer: Initializer of the four kernels, as Keras takes it
+            (`"glorot_uniform"`); likewise `bias_initializer` (`"zeros"`).
+        kernel_regularizer: Regularizer of the kernels, or `None`; likewise
+            `bias_regularizer`.
+        kernel_constraint: Constraint of the kernels, or `None`; likewise
+            `bias_constraint`.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
@@ -157,7 +167,19 @@ class MultiHeadAttention(CompositeLayer):
     """
 
     def __init__(
-        self, num_heads, key_dim, value_dim=None, dropout=0.0, use_bias=False, **kwargs
+        self,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = False,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         check_fraction("dropout", dropout)
@@ -166,6 +188,19 @@ class MultiHeadAttention(CompositeLayer):
         self.value_dim = check_optional_positive_int("value_dim", value_dim)
         self.dropout = dropout
         self.use_bias = use_bias
+        # Serialized, so that each map makes an initializer of its own: one of
+        # Keras gives the same numbers each time.
+        self.linear_options = keras.saving.serialize_keras_object(
+            {
+                "use_bias": use_bias,
+                "kernel_initializer": keras.initializers.get(kernel_initializer),
+                "bias_initializer": keras.initializers.get(bias_initializer),
+                "kernel_regularizer": keras.regularizers.get(kernel_regularizer),
+                "bias_regularizer": keras.regularizers.get(bias_regularizer),
+                "kernel_constraint": keras.constraints.get(kernel_constraint),
+                "bias_constraint": keras.constraints.get(bias_constraint),
+            }
+        )
 
     @property
     def value_width(self):
@@ -174,17 +209,17 @@ class MultiHeadAttention(CompositeLayer):
 
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = value_shape if key_shape is None else key_shape
-        check_known_width("query", query_shape)
-        check_known_width("value", value_shape)
-        check_known_width("key", key_shape)
+        check_sequence_shape("query", query_shape)
+        check_sequence_shape("value", value_shape)
+        check_sequence_shape("key", key_shape)
         keys = self.num_heads * self.key_dim
         values = self.num_heads * self.value_width
-        bias = {"use_bias": self.use_bias}
-        self.query_projection = self.make_linear("query", keys, query_shape, **bias)
-        self.key_projection = self.make_linear("key", keys, key_shape, **bias)
-        self.value_projection = self.make_linear("value", values, value_shape, **bias)
-        self.output_projection = self.make_linear(
-            "output", query_shape[-1], (*query_shape[:-1], values), **bias
+        linear = functools.partial(self.make_linear, **self.linear_options)
+        self.query_projection = linear("query", keys, query_shape)
+        self.key_projection = linear("key", keys, key_shape)
+        self.value_projection = linear("value", values, value_shape)
+        self.output_projection = linear(
+            "output", query_shape[-1], (*query_shape[:-1], values)
         )
         self.attention_dropout = self.make_sublayer(
             keras.layers.Dropout, self.dropout, name="attention_dropout"
@@ -205,6 +240,12 @@ class MultiHeadAttention(CompositeLayer):
         training=None,
     ):
         check_sequences(query=query, value=value, key=key)
+        lengths = {value.shape[1], value.shape[1] if key is None else key.shape[1]}
+        if len(lengths - {None}) > 1:
+            raise ValueError(
+                "`key` must be as long as `value`. Received: lengths "
+                f"{key.shape[1]} and {value.shape[1]}"
+            )
         keys, values = self.project_keys_values(value, key)
         start_index, padding = 0, (value_mask, key_mask)
         if cache is not None:
@@ -290,5 +331,39 @@ class MultiHeadAttention(CompositeLayer):
             "key_dim": self.key_dim,
             "value_dim": self.value_dim,
             "dropout": self.dropout,
-            "use_bias": self.use_bias,
+            **self.linear_options,
         }
+
+
+def copy_attention_weights(source: Any, target: Any) -> None:
+    """Copies the weights of one attention layer to another, of ours or of Keras.
+
+    Args:
+        source: A built `MultiHeadAttention` or `keras.layers.MultiHeadAttention`.
+        target: Another built layer, of either class, with as many heads and the
+            same widths.
+
+    Raises:
+        ValueError: If a layer is not built, or the weights are of other sizes.
+
+    Example:
+        >>> ours = keras_transformer.MultiHeadAttention(2, 4, use_bias=True)
+        >>> keras_layer = keras.layers.MultiHeadAttention(2, 4)
+        >>> for layer in (ours, keras_layer):
+        ...     layer.build((None, None, 8), (None, None, 8))
+        >>> copy_attention_weights(keras_layer, ours)
+    """
+    # Both have kernels, and biases, of query, key, value and output; Keras's have
+    # an axis of heads.
+    sizes = [
+        [layer.num_heads, *(math.prod(weight.shape) for weight in layer.weights)]
+        for layer in (source, target)
+    ]
+    if sizes[0] != sizes[1] or not source.weights:
+        raise ValueError(
+            "`source` and `target` must be built, with as many heads and weights of "
+            "the same sizes. Received: heads and sizes "
+            f"{sizes[0]} and {sizes[1]}"
+        )
+    for old, new in zip(source.weights, target.weights, strict=True):
+        new.assign(ops.reshape(old, new.shape))

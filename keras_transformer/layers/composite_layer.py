@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_transformer.argument_checks import KnownArguments
+
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Linear(keras.layers.Dense):
@@ -58,7 +60,7 @@ class LayerOutput(NamedTuple):
         return result if len(result) > 1 else self.outputs
 
 
-class CompositeMixin:
+class CompositeMixin(KnownArguments):
     """Creates the sub-layers of a layer or model, and saves how they are.
 
     A sub-layer has the dtype policy and `trainable` of its parent at that time,

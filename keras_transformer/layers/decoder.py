@@ -1,12 +1,15 @@
 """The decoder (Vaswani et al., 2017, Section 3.1, right of Figure 1)."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_transformer.argument_checks import (
     check_choice,
-    check_known_width,
     check_positive_int,
+    check_sequence_shape,
+    check_sequences,
 )
 from keras_transformer.layers.cache import DecoderCache, GrowingCache
 from keras_transformer.layers.composite_layer import LayerOutput
@@ -72,7 +75,9 @@ class DecoderLayer(BaseLayer):
         (2, 7, 512)
     """
 
-    def __init__(self, num_heads, intermediate_dim, mixer="attention", **kwargs):
+    def __init__(
+        self, num_heads: int, intermediate_dim: int, mixer: str = "attention", **kwargs
+    ):
         super().__init__(num_heads, intermediate_dim, **kwargs)
         check_choice("mixer", mixer, MIXERS)
         self.mixer = mixer
@@ -80,7 +85,7 @@ class DecoderLayer(BaseLayer):
         self.autocast = mixer != "ssru"
 
     def build(self, target_shape, memory_shape=None):
-        check_known_width("target", target_shape)
+        check_sequence_shape("target", target_shape)
         if self.mixer == "ssru":
             self.recurrence = self.make_sublayer(SSRU, name="recurrence")
             self.recurrence.build(target_shape)
@@ -93,7 +98,7 @@ class DecoderLayer(BaseLayer):
         )
         self.memory_attention = None
         if memory_shape is not None:
-            check_known_width("memory", memory_shape)
+            check_sequence_shape("memory", memory_shape)
             self.memory_attention = self.make_attention(
                 "memory_attention", target_shape, memory_shape
             )
@@ -113,6 +118,7 @@ class DecoderLayer(BaseLayer):
         training=None,
     ):
         self_cache, memory_cache = (None, None) if cache is None else cache
+        check_sequences(target=target, memory=memory)
         given = memory if cache is None else memory_cache
         if (given is None) != (self.memory_attention is None):
             kinds = ["a tensor", "None"]
@@ -213,7 +219,12 @@ class Decoder(BaseLayer):
     """
 
     def __init__(
-        self, num_layers, num_heads, intermediate_dim, mixer="attention", **kwargs
+        self,
+        num_layers: int,
+        num_heads: int,
+        intermediate_dim: int,
+        mixer: str = "attention",
+        **kwargs,
     ):
         super().__init__(num_heads, intermediate_dim, **kwargs)
         self.num_layers = check_positive_int("num_layers", num_layers)
@@ -270,7 +281,13 @@ class Decoder(BaseLayer):
         result = LayerOutput(x, tuple(scores), cache)
         return result.select(return_attention_scores, cache is not None)
 
-    def make_cache(self, memory=None, max_length=None, num_beams=1, rows=None):
+    def make_cache(
+        self,
+        memory: Any = None,
+        max_length: Any = None,
+        num_beams: Any = 1,
+        rows: Any = None,
+    ) -> Any:
         """Makes the initial cache of decoding.
 
         Args:

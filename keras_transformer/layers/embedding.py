@@ -4,16 +4,19 @@ import keras
 from keras import ops
 
 from keras_transformer.argument_checks import (
-    check_known_width,
+    KnownArguments,
     check_positive_int,
     check_positive_number,
+    check_sequence_shape,
+    check_vocabulary,
+    known_values,
     static_int,
 )
 from keras_transformer.masks import padding_mask
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class TokenEmbedding(keras.layers.Layer):
+class TokenEmbedding(KnownArguments, keras.layers.Layer):
     """One matrix for token embeddings and for the logits before the softmax.
 
     Computes `E[ids] * sqrt(d_model)` (Section 3.4) and, with `reverse`, the
@@ -55,7 +58,12 @@ class TokenEmbedding(keras.layers.Layer):
     """
 
     def __init__(
-        self, vocabulary_size, hidden_dim, scale=True, logits_bias=False, **kwargs
+        self,
+        vocabulary_size: int,
+        hidden_dim: int,
+        scale: bool = True,
+        logits_bias: bool = False,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         self.vocabulary_size = check_positive_int("vocabulary_size", vocabulary_size)
@@ -90,6 +98,7 @@ class TokenEmbedding(keras.layers.Layer):
             # Keras calls with floats to build the layer. With ints this sets
             # the mask.
             return self(ids, training=training)
+        check_vocabulary("inputs", known_values(ids), self.vocabulary_size)
         scale = self.hidden_dim**0.5 if self.scale else 1.0
         scale = ops.cast(scale, table.dtype)
         if training:
@@ -124,7 +133,7 @@ class TokenEmbedding(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class SinePositionEncoding(keras.layers.Layer):
+class SinePositionEncoding(KnownArguments, keras.layers.Layer):
     """Sines and cosines of many wavelengths, one vector for each position.
 
     Computes `PE[pos, 2i] = sin(pos / w^(2i / d_model))` and
@@ -159,7 +168,7 @@ class SinePositionEncoding(keras.layers.Layer):
         >>> outputs = embeddings + layer(embeddings)
     """
 
-    def __init__(self, max_wavelength=10_000, offset=0, **kwargs):
+    def __init__(self, max_wavelength: float = 10_000, offset: int = 0, **kwargs):
         super().__init__(**kwargs)
         check_positive_number("max_wavelength", max_wavelength)
         if not isinstance(offset, int) or offset < 0:
@@ -171,7 +180,7 @@ class SinePositionEncoding(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape):
-        check_known_width("inputs", input_shape)
+        check_sequence_shape("inputs", input_shape)
 
     def call(self, inputs, start_index=0):
         length, hidden_dim = ops.shape(inputs)[1], inputs.shape[-1]
@@ -199,7 +208,7 @@ class SinePositionEncoding(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class PositionEmbedding(keras.layers.Layer):
+class PositionEmbedding(KnownArguments, keras.layers.Layer):
     """A learned vector for each position (Section 3.5; Table 3, row E).
 
     The caller adds the result to the embeddings. The vectors start like those
@@ -232,13 +241,13 @@ class PositionEmbedding(keras.layers.Layer):
         >>> outputs = embeddings + layer(embeddings)
     """
 
-    def __init__(self, sequence_length, **kwargs):
+    def __init__(self, sequence_length: int, **kwargs):
         super().__init__(**kwargs)
         self.sequence_length = check_positive_int("sequence_length", sequence_length)
         self.supports_masking = True
 
     def build(self, input_shape):
-        check_known_width("inputs", input_shape)
+        check_sequence_shape("inputs", input_shape)
         self.embeddings = self.add_weight(
             shape=(self.sequence_length, input_shape[-1]),
             initializer=keras.initializers.RandomNormal(stddev=input_shape[-1] ** -0.5),

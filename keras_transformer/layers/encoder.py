@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_transformer.argument_checks import check_known_width, check_positive_int
+from keras_transformer.argument_checks import check_positive_int, check_sequence_shape
 from keras_transformer.layers.composite_layer import LayerOutput
 from keras_transformer.layers.encoder_decoder_base import BaseLayer
 from keras_transformer.layers.residual import make_normalization
@@ -59,7 +59,7 @@ class EncoderLayer(BaseLayer):
     """
 
     def build(self, input_shape):
-        check_known_width("inputs", input_shape)
+        check_sequence_shape("inputs", input_shape)
         self.attention = self.make_attention("attention", input_shape, input_shape)
         self.attention_residual = self.make_residual("attention_residual", input_shape)
         self.build_feed_forward(input_shape)
@@ -115,7 +115,9 @@ class Encoder(BaseLayer):
         (2, 8, 7, 7)
     """
 
-    def __init__(self, num_layers, num_heads, intermediate_dim, **kwargs):
+    def __init__(
+        self, num_layers: int, num_heads: int, intermediate_dim: int, **kwargs
+    ):
         super().__init__(num_heads, intermediate_dim, **kwargs)
         self.num_layers = check_positive_int("num_layers", num_layers)
         self.layers = [

@@ -1,5 +1,7 @@
 """Base class of encoder and decoder layers and stacks (Section 3.1)."""
 
+from typing import Any
+
 import keras
 
 from keras_transformer.argument_checks import (
@@ -31,17 +33,17 @@ class BaseLayer(CompositeLayer):
 
     def __init__(
         self,
-        num_heads,
-        intermediate_dim,
-        key_dim=None,
-        value_dim=None,
-        dropout=0.1,
-        norm="post",
-        use_bias=False,
-        activation="relu",
-        norm_epsilon=EPSILON,
-        attention_dropout=0.0,
-        feed_forward_dropout=0.0,
+        num_heads: int,
+        intermediate_dim: int,
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        dropout: float = 0.1,
+        norm: str = "post",
+        use_bias: bool = False,
+        activation: Any = "relu",
+        norm_epsilon: float = EPSILON,
+        attention_dropout: float = 0.0,
+        feed_forward_dropout: float = 0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)

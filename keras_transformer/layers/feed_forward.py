@@ -1,5 +1,7 @@
 """Position-wise feed-forward network (Vaswani et al., 2017, Section 3.3)."""
 
+from typing import Any
+
 import keras
 
 from keras_transformer.argument_checks import (
@@ -48,7 +50,13 @@ class FeedForward(CompositeLayer):
         (2, 7, 512)
     """
 
-    def __init__(self, intermediate_dim, activation="relu", dropout=0.0, **kwargs):
+    def __init__(
+        self,
+        intermediate_dim: int,
+        activation: Any = "relu",
+        dropout: float = 0.0,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         check_fraction("dropout", dropout)
         self.dropout = dropout

@@ -57,7 +57,7 @@ class RestrictedSelfAttention(MultiHeadAttention):
         (2, 1000, 512)
     """
 
-    def __init__(self, num_heads, key_dim, radius, **kwargs):
+    def __init__(self, num_heads: int, key_dim: int, radius: int, **kwargs):
         super().__init__(num_heads, key_dim, **kwargs)
         self.radius = check_positive_int("radius", radius)
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_known_width
+from keras_transformer.argument_checks import check_sequence_shape
 from keras_transformer.layers.cache import RecurrentCache
 from keras_transformer.layers.composite_layer import CompositeLayer
 
@@ -57,7 +57,7 @@ class SSRU(CompositeLayer):
         self.autocast = False
 
     def build(self, input_shape):
-        check_known_width("inputs", input_shape)
+        check_sequence_shape("inputs", input_shape)
         width = input_shape[-1]
         self.forget = self.make_linear("forget", width, input_shape)
         self.update = self.make_linear("update", width, input_shape, use_bias=False)

@@ -4,6 +4,7 @@ Axes: `B` sentences, `K` beams, `C` candidates, `N` hypotheses returned, `V`
 vocabulary, `L` capacity in tokens, at least the longest limit.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
@@ -11,7 +12,11 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.search.constraints import apply_constraints, constraint_tensors
-from keras_transformer.search.options import IMPOSSIBLE, length_penalty_of
+from keras_transformer.search.options import (
+    IMPOSSIBLE,
+    SearchOptions,
+    length_penalty_of,
+)
 from keras_transformer.search.search_result import Hypotheses
 
 
@@ -37,14 +42,14 @@ class BeamState(NamedTuple):
 
 
 def beam_search(
-    next_step,
-    initial_state,
-    options,
-    max_lengths,
-    prefix_ids=None,
-    constants=(),
-    max_length=None,
-):
+    next_step: Callable,
+    initial_state: Any,
+    options: SearchOptions,
+    max_lengths: Any,
+    prefix_ids: Any = None,
+    constants: tuple = (),
+    max_length: Any = None,
+) -> Hypotheses:
     """Finds the target sequences of the highest normalized log-probability.
 
     The score of a hypothesis of `n` tokens, including EOS, is

@@ -11,12 +11,14 @@ Axes: `B` sentences, `V` vocabulary, `M` positions to choose from.
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from keras import ops
 
 from keras_transformer.search.beam_search import search
-from keras_transformer.search.options import IMPOSSIBLE
+from keras_transformer.search.options import IMPOSSIBLE, SearchOptions
+from keras_transformer.search.search_result import Hypotheses
 
 SAMPLING_BLOCK_SIZE = 256  # Tokens of a block; a block is sampled first.
 NUM_RANKED_FIRST = 128  # Tokens that are ranked first, which usually suffices.
@@ -57,15 +59,15 @@ class Sampling:
 
 
 def sample(
-    next_step,
-    initial_state,
-    options,
-    max_lengths,
-    sampling,
-    prefix_ids=None,
-    constants=(),
-    max_length=None,
-):
+    next_step: Callable,
+    initial_state: Any,
+    options: SearchOptions,
+    max_lengths: Any,
+    sampling: Sampling,
+    prefix_ids: Any = None,
+    constants: tuple = (),
+    max_length: Any = None,
+) -> Hypotheses:
     """Samples a sequence for each sentence, token by token.
 
     A token is sampled from the model's probabilities of the allowed tokens,

@@ -1,18 +1,28 @@
 """Beam search over a Transformer, from ids to ids (Section 6.1)."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_ids, check_length, static_int
+from keras_transformer.argument_checks import check_length, ids_tensor, static_int
 from keras_transformer.layers.cache import DecoderCache
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.compilation import compiled_call
+from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.search_result import Hypotheses
 
 
 def search_translations(
-    transformer, source_ids, max_lengths, options, prefix_ids=None, max_length=None
-):
+    transformer: Any,
+    source_ids: Any,
+    max_lengths: Any,
+    options: SearchOptions,
+    prefix_ids: Any = None,
+    max_length: Any = None,
+) -> Hypotheses:
     """Finds the best translations of each sentence by beam search.
 
     The encoder runs once, the decoder once for each position. TensorFlow and
@@ -34,20 +44,19 @@ def search_translations(
         `Hypotheses`.
 
     Raises:
-        ValueError: If `source_ids` are not of rank 2 or too long for learned
-            positions, if the vocabulary lacks BOS or EOS, if a subclass
-            overrides what the search does not call, or if logits are not
-            finite.
+        ValueError: If `source_ids` are not of rank 2, not in the vocabulary or
+            too long for learned positions, if the vocabulary lacks BOS or EOS,
+            if a subclass overrides what the search does not call, or if logits
+            are not finite.
     """
-    source_ids = ops.convert_to_tensor(source_ids)
-    check_ids("source_ids", source_ids)
+    source_ids = ids_tensor("source_ids", source_ids, transformer.num_source_ids)
     if transformer.architecture.positions == "learned":
         check_length("source_ids", source_ids, transformer.sequence_length)
     check_model(transformer, options)
     tensors = {"source_ids": source_ids, "max_lengths": max_lengths}
     if prefix_ids is not None:
         tensors["prefix_ids"] = prefix_ids
-    search = search_by_layers
+    search: Callable = search_by_layers
     if keras.backend.backend() == "tensorflow":
         from keras_transformer.search.tensorflow import graph_transformer
 
@@ -110,6 +119,19 @@ def check_model(model, options):
             f"{size}. Received: bos_id={options.bos_id}, "
             f"eos_id={options.eos_id}"
         )
+
+
+def best_ids(hypotheses):
+    """Returns the ids of the best, `(B, L)`, no column of which is padding alone.
+
+    In a compiled function of JAX, which knows no lengths, `L` is the limit.
+    """
+    ids, lengths = check_logits_were_finite(hypotheses).ids[:, 0], hypotheses.lengths
+    longest = ops.max(lengths[:, 0], initial=0)
+    known = static_int(longest)
+    if known is None and keras.backend.backend() == "jax":
+        return ids
+    return ids[:, : longest if known is None else known]
 
 
 def check_logits_were_finite(hypotheses):

@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import functools
 import gc
 import itertools
 import tempfile
@@ -32,6 +33,9 @@ RANDOM = np.random.default_rng(2017)
 SOURCE = np.where(np.arange(7) < [[7], [3], [5], [6]], RANDOM.integers(4, V, (4, 7)), 0)
 LABELS = np.where(np.arange(6) < [[4], [6], [2], [5]], RANDOM.integers(4, V, (4, 6)), 0)
 TARGET = np.pad(LABELS, ((0, 0), (1, 0)), constant_values=3)[:, :-1]
+ENDS = np.arange(7) == np.count_nonzero(LABELS, axis=1)[:, None]
+LARGE = np.where(SOURCE.max() == SOURCE, V, SOURCE)
+LOGITS = np.zeros((*TARGET.shape, V), "float32")
 BATCH = {"source_ids": SOURCE, "target_ids": TARGET}
 
 
@@ -60,8 +64,8 @@ def compile_model(model, *args, **kwargs):
     model.compile(*args, loss=kt.SmoothedCrossentropy(), jit_compile=JIT, **kwargs)
 
 
-def train(model, **kwargs):
-    history = model.fit(BATCH, LABELS, batch_size=4, verbose=0, **kwargs)
+def train(model, labels=LABELS, **kwargs):
+    history = model.fit(BATCH, labels, batch_size=4, verbose=0, **kwargs)
     return {name: values[-1] for name, values in history.history.items()}
 
 
@@ -100,7 +104,7 @@ def decode_greedily(model, source, limit, bos_id, eos_id):
 def compare_greedy(model, found, bos_id=3, eos_id=1):
     """Compares with searches from the whole prefix; `max_extra_length` is 3."""
     found = as_array(found).astype(int)
-    assert found.shape == (4, 7 + 3)
+    assert found.any(axis=0).all()  # No column is padding alone.
     for row, source in zip(found, SOURCE, strict=True):
         limit = np.count_nonzero(source) + 3
         expected = decode_greedily(model, source, limit, bos_id, eos_id)
@@ -126,7 +130,7 @@ def check_generates():
         for m in (trained, reload(trained))
     ]
     np.testing.assert_array_equal(*beams)
-    assert beams[0].shape == (4, 7 + 5)
+    assert beams[0].any(axis=0).all()
 
 
 def check_takes_a_list():
@@ -306,9 +310,21 @@ def check_compiles_the_search_once():
 def check_generates_nothing_from_nothing():
     model = make_model()
 
-    assert model.generate(SOURCE[:0], max_extra_length=2).shape == (0, 9)
+    assert model.generate(SOURCE[:0], max_extra_length=2).shape == (0, 0)
     shortest = model.generate(SOURCE * 0, max_extra_length=0)
     assert (as_array(shortest)[:, 0] == 1).all()
+
+
+def check_generates_no_columns_of_padding():
+    architecture = dataclasses.replace(SMALL, logits_bias=True)
+    model, language_model = (
+        cls(V, architecture) for cls in (kt.Transformer, kt.LanguageModel)
+    )
+    for each in (model, language_model):
+        each.embedding.bias.assign(99.0 * np.eye(V)[1])  # It ends at once.
+    assert as_array(model.generate(SOURCE, max_extra_length=5)).tolist() == [[1]] * 4
+    found = as_array(language_model.generate(LABELS, max_extra_length=5))
+    np.testing.assert_array_equal(found, np.pad(LABELS, ((0, 0), (0, 1))) + ENDS)
 
 
 class OtherDecode(kt.Transformer):
@@ -317,6 +333,8 @@ class OtherDecode(kt.Transformer):
 
 def check_refuses_in_words():
     model, tiny = make_model(), kt.Transformer(1, SMALL)
+    compile_model(model)
+    language_model = kt.LanguageModel(V, SMALL)
     one_batch = kt.SearchOptions(1, tree="the words of a batch")
     broken = make_model()
     broken.embedding.embeddings.assign(broken.embedding.embeddings * float("nan"))
@@ -329,9 +347,30 @@ def check_refuses_in_words():
         ),
         (r"source_ids of shape \(7,\)", lambda: model.generate(SOURCE[0])),
         (r"target_ids of shape \(6,\)", lambda: model([SOURCE, TARGET[0]])),
+        (r"Call it as `model\(\[.*Received: 2 inputs", lambda: model(SOURCE, TARGET)),
+        (r"Call it as `model\(\[.*Received: 0", lambda: model(source_ids=SOURCE)),
+        (r"Call it as `model\(\[.*\]\)`.*Received: nd", lambda: model(SOURCE)),
+        (r"Call it as `model\(\[", lambda: model([SOURCE, TARGET, TARGET])),
+        (r"Call it as `model\(ids\)`", lambda: language_model(SOURCE, TARGET)),
+        ("inputs of type dict", lambda: language_model(BATCH)),
+        ("source_ids of type list", lambda: model([["A cat."], ["Un gato."]])),
+        ("source_ids of type str", lambda: model(["A cat.", "Un gato."])),
+        (r"shape \(1,\), dtype <U6", lambda: model.generate(["A cat."])),
+        ("source_ids of type list", lambda: model.generate([[7, 5, 1], [7, 1]])),
+        ("from 0 to 18. Received: source_ids with 19", lambda: model([LARGE, TARGET])),
+        ("Received: target_ids with -1", lambda: model([SOURCE, TARGET - 1])),
+        ("Received: source_ids with [23].5", lambda: model([SOURCE / 2, TARGET])),
+        ("Received: source_ids with 19", lambda: model.generate(LARGE)),
+        ("Received: prompt_ids with 19", lambda: language_model.generate(LARGE)),
+        *(
+            (r"labels are ids\[:, 1:\]", functools.partial(score, labels, LOGITS))
+            for score in (kt.SmoothedCrossentropy(), kt.Perplexity().update_state)
+            for labels in (SOURCE, TARGET[:, 0], np.eye(V)[TARGET])
+        ),
+        (r"labels are ids\[:, 1:\]", lambda: train(model, labels=SOURCE)),
         ("without target_ids", lambda: model({"source_ids": SOURCE})),
         ("Received: 4 and 3", lambda: model([SOURCE, TARGET[:3]])),
-        ("the vocabulary, 1. Received: bos_id=3", lambda: tiny.generate(SOURCE)),
+        ("the vocabulary, 1. Received: bos_id=3", lambda: tiny.generate(SOURCE * 0)),
         ("must be finite", lambda: broken.generate(SOURCE)),
         (
             r"Received: shape \(4,\)",
@@ -340,6 +379,69 @@ def check_refuses_in_words():
     ):
         with pytest.raises(ValueError, match=message):
             call()
+    with pytest.raises(ValueError, match="must be as long as `value`"):
+        kt.MultiHeadAttention(2, 4)(*np.ones((2, 2, 3, 8)), np.ones((2, 2, 8)))
+
+
+def check_exchanges_weights_with_the_attention_of_keras():
+    x, y = RANDOM.normal(size=(2, 3, 5, 8)).astype("float32")
+    mask = np.arange(5) < [[3], [5], [1]]
+    for value_dim, use_bias, value in ((6, True, y), (None, False, x)):
+        ours, back = (
+            kt.MultiHeadAttention(2, 4, value_dim, use_bias=use_bias) for _ in range(2)
+        )
+        theirs = keras.layers.MultiHeadAttention(
+            2, 4, value_dim, use_bias=use_bias, bias_initializer="glorot_uniform"
+        )
+        for layer in (ours, theirs, back):
+            layer.build(x.shape, value.shape)
+        kt.copy_attention_weights(theirs, ours)
+        for arguments in ({"use_causal_mask": True}, {"value_mask": mask}):
+            # On JAX Keras's fused attention cannot have another `value_dim`.
+            arguments["return_attention_scores"] = True
+            expected = as_array(theirs(x, value, **arguments)[0])
+            found = as_array(ours(x, value, **arguments)[0])
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        theirs.set_weights([0 * w for w in theirs.get_weights()])
+        kt.copy_attention_weights(ours, theirs)
+        kt.copy_attention_weights(theirs, back)
+        for old, new in zip(ours.get_weights(), back.get_weights(), strict=True):
+            np.testing.assert_array_equal(old, new)
+        for other in (kt.MultiHeadAttention(4, 2), kt.MultiHeadAttention(2, 5)):
+            other.build(x.shape, value.shape)
+            with pytest.raises(ValueError, match="as many heads"):
+                kt.copy_attention_weights(ours, other)
+    with pytest.raises(ValueError, match="must be built"):
+        kt.copy_attention_weights(*(kt.MultiHeadAttention(2, 4) for _ in range(2)))
+
+
+def check_attention_takes_initializers_regularizers_and_constraints():
+    given = {
+        "kernel_initializer": keras.initializers.RandomNormal(stddev=3.0),
+        "bias_initializer": "ones",
+        "kernel_regularizer": keras.regularizers.L2(0.5),
+        "bias_regularizer": "l1",
+        "kernel_constraint": keras.constraints.MaxNorm(2.0),
+        "bias_constraint": "non_neg",
+    }
+    layer = kt.MultiHeadAttention(2, 4, use_bias=True, **given)
+    theirs = keras.layers.MultiHeadAttention(2, 4, **given)
+    config = theirs.get_config()
+    assert {name: layer.get_config()[name] for name in given} == {
+        name: config[name] for name in given
+    }
+    for made in (layer, type(layer).from_config(layer.get_config())):
+        made.build((None, None, 8), (None, None, 8))
+        kernels, biases = made.get_weights()[::2], made.get_weights()[1::2]
+        assert all((bias == 1).all() for bias in biases)
+        assert 2 < np.std(kernels[0]) < 4
+        assert (kernels[0] != kernels[1]).all()  # Each with numbers of its own.
+        expected = sum(0.5 * (k**2).sum() for k in kernels)
+        expected += sum(0.01 * b.sum() for b in biases)
+        np.testing.assert_allclose(sum(map(as_array, made.losses)), expected, 1e-4)
+        for projection in (made.query_projection, made.output_projection):
+            assert projection.kernel.constraint.max_value == 2.0
+            assert projection.bias.constraint is not None
 
 
 def check_takes_what_keras_takes():
@@ -423,7 +525,8 @@ def check_continues_prompts():
     ).astype(int)
     greedy = as_array(model.generate(PROMPTS, max_extra_length=2)).astype(int)
 
-    assert found.shape == (4, 3 + 2 + 1)
+    assert found.any(axis=0).all()
+    found = np.pad(found, ((0, 0), (0, 6 - found.shape[1])))
     free = [2, 4, 5, 6]  # Neither padding nor BOS.
     for row, chosen, prompt in zip(found, greedy, PROMPTS, strict=True):
         prompt = [int(i) for i in prompt if i]

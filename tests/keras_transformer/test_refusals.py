@@ -48,9 +48,22 @@ KNOWN = (None, None, 6)
 ATTENTION = functools.partial(kt.MultiHeadAttention, 2, 3)
 SCHEDULE = functools.partial(kt.TransformerSchedule, 6)
 DECAY = functools.partial(kt.WarmupDecay, peak=1, warmup_steps=5, steps=20)
+PRETRAINED = kt.Transformer.from_pretrained
+TOKENIZER = kt.SubwordTokenizer.from_pretrained
 SAMPLING = functools.partial(kt.Sampling, seeds=[0])
 GENERATE = functools.partial(MODEL(sequence_length=9).generate, [[5, 1]])
 OF_TWO = functools.partial(kt.SearchOptions, np.int64(2))
+IDS, STATES = np.ones((2, 5), "int32"), np.ones((2, 5, 6), "float32")
+OF_RANK_2 = [
+    *((layer, {"inputs": IDS}) for layer in (kt.SSRU(), kt.PositionEmbedding(9))),
+    *(
+        (layer(**LAYERS[layer]), {"inputs": IDS})
+        for layer in (kt.EncoderLayer, kt.Encoder)
+    ),
+    (kt.DecoderLayer(**SIZES), {"target": IDS}),
+    (kt.DecoderLayer(**SIZES), {"target": STATES, "memory": IDS}),
+    (ATTENTION(), {"query": STATES, "value": IDS}),
+]
 NAN = float("nan")
 NO_SHARES = (-0.1, 1.0, NAN, "0.1", None)
 # What a message says, who says it, an argument, and values that are refused.
@@ -67,6 +80,22 @@ WRONG_VALUES = [
     ("warmup_steps=0", [DECAY], "warmup_steps", [0]),
     ("at least `warmup_steps`. Received: steps=4", [DECAY], "steps", [4]),
     ("'linear', 'cosine'. Received: decay='step'", [DECAY], "decay", ["step"]),
+    (
+        "but `num_layers` of `Arch",
+        [functools.partial(kt.Transformer, 9)],
+        "num_layers",
+        [2],
+    ),
+    ("but `num_layers` of `Arch.*n_layers=2", [MODEL], "n_layers", [2]),
+    ("but `bias.*, `num_heads`, .*d_k=2", [ATTENTION], "d_k", [2]),
+    (
+        "must be an `Arch.*from_preset",
+        [functools.partial(kt.Transformer, 9)],
+        "architecture",
+        ["base"],
+    ),
+    ("no model.keras.*-m convert opus-mt", [PRETRAINED], "run_dir", ["an/opus-mt"]),
+    ("no tokenizer.model.*-m convert", [TOKENIZER], "run_dir", ["an/opus-mt"]),
     (r"in \[0, 1\)", [kt.SmoothedCrossentropy], "label_smoothing", NO_SHARES),
     # It would count padding.
     ("one of", [kt.SmoothedCrossentropy], "reduction", ["sum_over_batch_size"]),
@@ -116,6 +145,19 @@ REFUSALS = [
             *(kt.FeedForward(8), kt.EncoderLayer(**SIZES), kt.Encoder(**STACK)),
             *(kt.PositionEmbedding(9), kt.SinePositionEncoding(), kt.SSRU()),
         )
+    ),
+    *(
+        # Python would ask for the others first.
+        ("no argument `heads`, but `num_heads`. Received: heads=4", layer, {"heads": 4})
+        for layer in LAYERS
+    ),
+    *(
+        (
+            r"`\w+` must be of shape \(batch, length, features\).*\(2, 5\)",
+            call,
+            arguments,
+        )
+        for call, arguments in OF_RANK_2
     ),
     (
         "may have 4 positions at most",

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer import MultiHeadAttention
+from keras_transformer import MultiHeadAttention, copy_attention_weights
 from keras_transformer.layers.attention import (
     fused_attention,
     scaled_dot_product_attention,
@@ -111,12 +111,7 @@ def test_equals_the_layer_of_keras(use_bias, masks):
     layer = make_layer(*shapes, use_bias=use_bias)
     oracle = keras.layers.MultiHeadAttention(H, KEY_DIM, VALUE_DIM, use_bias=use_bias)
     oracle.build(*shapes)
-    oracle.set_weights(
-        [
-            ours.reshape(theirs.shape)
-            for ours, theirs in zip(layer.get_weights(), oracle.weights, strict=True)
-        ]
-    )
+    copy_attention_weights(layer, oracle)
     arguments = {**masks, "return_attention_scores": True}
 
     outputs, scores = layer(query, value, key, **arguments)
