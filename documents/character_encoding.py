@@ -35,11 +35,7 @@ READ_AS = {
 def decode(data: bytes, format: str | None) -> tuple[str, str]:
     """Returns a document's text, without a byte order mark, and its encoding.
 
-    The encoding is that of the mark, else the one that HTML and XML declare, else
-    UTF-8.
-
-    Raises:
-        ValueError: If the encoding is unknown, or the bytes are invalid in it.
+    It is that of the mark, else the one that HTML and XML declare, else UTF-8.
     """
     encoding = next((e for mark, e in MARKS.items() if data.startswith(mark)), "")
     declared = DECLARED.get(format)
