@@ -2,8 +2,7 @@
 
 TensorFlow writes its first lines before it reads any log level. So standard
 error is redirected while it is imported and finds its devices. The lines appear
-if the import fails, or if the command line has `--debug`. With `--debug`,
-errors also show their traceback.
+if the import fails, or with `--debug`, which also shows tracebacks of errors.
 """
 
 import contextlib

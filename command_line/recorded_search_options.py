@@ -17,11 +17,7 @@ KINDS = {
 
 
 def check_decoding(found: Any, path: pathlib.Path) -> dict:
-    """Returns the known options in the entry `"decoding"` of an `arguments.json`.
-
-    Raises:
-        UserError: If the entry is not a dict, or an option is not a number.
-    """
+    """Returns the known options in the entry `"decoding"` of an `arguments.json`."""
     if not isinstance(found, dict):
         raise UserError(
             f"decoding in {path} must be a JSON object. Received: {reprlib.repr(found)}"

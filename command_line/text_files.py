@@ -4,7 +4,6 @@ import codecs
 import contextlib
 import gzip
 import io
-import itertools
 import json
 import pathlib
 import shutil
@@ -68,19 +67,13 @@ def read_decompressed_chunks(path: pathlib.Path) -> Iterator[bytes]:
 
 def strip_byte_order_mark(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Yields lines, without the byte order mark of the first."""
-    lines = iter(lines)
-    for first in itertools.islice(lines, 1):
-        yield first.removeprefix(codecs.BOM_UTF8)
-    yield from lines
+    for number, line in enumerate(lines):
+        yield line if number else line.removeprefix(codecs.BOM_UTF8)
 
 
 @contextlib.contextmanager
 def open_text(path: pathlib.Path) -> Iterator[BinaryIO]:
-    """Opens a plain or gzip text file, which may be a pipe, to read its bytes.
-
-    Raises:
-        UserError: If it does not exist; while reading, if it is damaged.
-    """
+    """Opens a plain or gzip text file, which may be a pipe, to read its bytes."""
     try:
         raw = path.open("rb")
     except FileNotFoundError:

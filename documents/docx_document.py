@@ -50,10 +50,7 @@ class Kept(NamedTuple):
 class DocxDocument:
     """A .docx file: its paragraphs with letters in body, headers, footers and notes.
 
-    Args:
-        content: The file.
-        max_tags: Int, maximum of the tags in the translated parts, and of
-            `count_work`; `None`: no maximum.
+    The translated parts have at most `max_tags`, which also limits `count_work`.
 
     Raises:
         ValueError: If it is not a .docx file, or unpacks to too much.

@@ -38,11 +38,7 @@ def check_size(count: int, limit: int | None, unit: str = "tags") -> None:
 
 
 def read_parts(content: bytes) -> Parts:
-    """Returns the parts of a .docx file by name.
-
-    Raises:
-        ValueError: If it is not a .docx file, or unpacks to too much.
-    """
+    """Returns the parts of a .docx file by name."""
     if content.startswith(OLE):
         raise refusal("another kind of file: an encrypted one, or a .doc")
     try:
@@ -103,11 +99,7 @@ def write_parts(parts: Parts, trees: dict[str, etree._Element]) -> bytes:
 
 
 def parse_xml(content: bytes) -> etree._Element:
-    """Parses XML in UTF-8 or UTF-16 without reading or expanding anything else.
-
-    Raises:
-        ValueError: If it is not well-formed, or has a document type.
-    """
+    """Parses XML in UTF-8 or UTF-16 without reading or expanding anything else."""
     is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     parser = etree.XMLParser(
         # In others, such as EBCDIC, `<` is not the byte that is counted.

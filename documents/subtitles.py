@@ -38,12 +38,7 @@ LINE_LENGTH = 42  # Characters of a line of subtitles.
 
 
 class Subtitles:
-    """Subtitles, a `Document`; `text` has each speech of a cue on a line of its own.
-
-    Args:
-        content: The file.
-        format: `"srt"` or `"vtt"`.
-    """
+    """Subtitles, a `Document`; `text` has each speech of a cue on a line of its own."""
 
     def __init__(self, content: bytes, format: str):
         self._source, self._encoding = decode(content, format)

@@ -71,14 +71,10 @@ def find_name(keys: dict[str, bytes], key: str) -> str | None:
 
 
 class AccessControl:
-    """Admits requests.
+    """Admits requests by keys, if there are any, and by rates, all of which hold.
 
     The rate is that of a client: a key, or an address if the request has no valid
     key. So keys cannot be guessed any faster.
-
-    Args:
-        keys: The keys by name; empty if clients need none.
-        rates: Maximum rates; all of them hold.
     """
 
     def __init__(self, keys: dict[str, bytes], rates: list[limits.RateLimitItem]):
@@ -89,9 +85,6 @@ class AccessControl:
         """Refuses an address whose rate is spent, if clients need no keys.
 
         A key may come in the body, which must be read first.
-
-        Raises:
-            HTTPException: If it is.
         """
         if not self.keys:
             self._check_rates(find_address(request.client), 1)

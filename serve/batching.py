@@ -48,12 +48,8 @@ class TooLargeError(ValueError):
 class Batcher:
     """A queue of sentences, and the threads that run a model on batches of it.
 
-    Args:
-        in_flight: Int, number of concurrent batches.
-        batch_tokens: Int, maximum tokens of a batch, padding included.
-        max_waiting: Int, maximum number of sentences of a request, and of those
-            of a client that wait.
-        metrics: `ModelMetrics` to update.
+    It runs `in_flight` batches at a time, of at most `batch_tokens` with padding. A
+    request has at most `max_waiting` sentences, and as many of a client may wait.
     """
 
     def __init__(
@@ -87,11 +83,6 @@ class Batcher:
             self._pool.shutdown(wait=False)
 
     @property
-    def queue_length(self) -> int:
-        """Length of the queue."""
-        return len(self._queue)
-
-    @property
     def max_bytes(self) -> int:
         """Maximum size of a sentence."""
         return BYTES_A_TOKEN * self._max_tokens - 1
@@ -122,14 +113,10 @@ class Batcher:
     async def run(
         self, method: Callable, texts: list, *args, is_admitted: bool = False
     ) -> list:
-        """Returns the results of texts, in their order.
+        """Returns the results of texts, or of pairs of texts, in their order.
 
-        Args:
-            method: Method of a model.
-            texts: Texts or pairs of texts.
-            *args: Further arguments of the method.
-            is_admitted: Whether the texts belong to a request of which other
-                texts have been queued before; then no limit applies.
+        A `method` of a model computes them, with further arguments. No limit applies
+        if others of the same request were queued before (`is_admitted`).
 
         Raises:
             BusyError: If too many sentences of the client wait.

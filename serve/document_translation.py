@@ -59,13 +59,8 @@ async def run_together(
 ) -> list:
     """Translates documents together; returns the results of their steps.
 
-    Args:
-        steps: Those of each, such as `markup_steps` and `translation_steps`.
-        translate: Coroutine function from sentences to their `Translation`s.
-        align: Coroutine function from pairs of sentences to word alignments.
-
-    Raises:
-        HTTPException: If a document cannot be parsed.
+    `translate` and `align` are coroutine functions, from sentences to `Translation`s
+    and from pairs of sentences to word alignments.
     """
     done = [None] * len(steps)
 

@@ -54,26 +54,15 @@ def first_key(tree: Tree) -> Hashable:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class QueuedItem:
-    """An item in the queue.
-
-    Attributes:
-        client: String, who sent it.
-        request: Object that the items of a request share.
-        call: Method of the model, from a list of texts to as many results,
-            and its further arguments.
-        text: A text, or a pair of texts.
-        tokens: Int, estimated length.
-        future: Future of the result. A client that is gone cancels it.
-        is_short: Bool, whether its request is short.
-    """
+    """An item in the queue."""
 
     client: str
-    request: object
-    call: tuple
-    text: Any
-    tokens: int
-    future: asyncio.Future
-    is_short: bool
+    request: object  # The items of a request share it.
+    call: tuple  # Method of the model, and its arguments but a list of texts.
+    text: Any  # A text, or a pair of texts.
+    tokens: int  # Estimated length.
+    future: asyncio.Future  # A client that is gone cancels it.
+    is_short: bool  # Whether its request is short.
 
     @property
     def turn(self) -> tuple:
@@ -130,11 +119,8 @@ class FairQueue:
     def take_batch(self, batch_tokens: int, with_long: bool) -> list[QueuedItem]:
         """Removes the items of the next batch, and returns them, if any may lead one.
 
-        Items of long requests do not join one of a short request, nor the reverse.
-
-        Args:
-            batch_tokens: Int, maximum tokens of several items, padding included.
-            with_long: Bool, whether an item of a long request may lead it.
+        It has at most `batch_tokens`, padding included, unless it is one item. Those
+        of long requests join none of a short request; one leads only `with_long`.
         """
         lead = self._find_lead(with_long)
         if lead is None:

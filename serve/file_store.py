@@ -8,7 +8,7 @@ from typing import NamedTuple
 from serve.fair_queue import CLIENT
 
 MAX_BYTES = 2**26
-MAX_STORED_FILES = 10_000
+MAX_FILES = 10_000
 SECONDS = 1200
 
 
@@ -28,14 +28,7 @@ class FileStore:
     file is kept, whatever its size.
     """
 
-    def __init__(
-        self,
-        max_bytes: int = MAX_BYTES,
-        max_files: int = MAX_STORED_FILES,
-        seconds: float = SECONDS,
-    ):
-        self._max_bytes, self._max_files = max_bytes, max_files
-        self._seconds = seconds
+    def __init__(self):
         # By key, the oldest first. A dict would search for its first entry.
         self._files = OrderedDict()
         self._bytes = 0
@@ -44,11 +37,11 @@ class FileStore:
         """Stores a file; returns an unguessable key."""
         self._remove_expired()
         new, client = secrets.token_urlsafe(16), CLIENT.get()
-        expiry = time.monotonic() + self._seconds
+        expiry = time.monotonic() + SECONDS
         self._files[new] = File(name, content, expiry, client)
         self._bytes += len(content)
         while len(self._files) > 1 and (
-            self._bytes > self._max_bytes or len(self._files) > self._max_files
+            self._bytes > MAX_BYTES or len(self._files) > MAX_FILES
         ):
             own = (k for k, f in self._files.items() if f.client == client and k != new)
             self._remove(next(own, next(iter(self._files))))

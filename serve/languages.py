@@ -158,11 +158,7 @@ class LanguageDetector:
             self._model.detect("a")  # Load it.
 
     def detect(self, text: str) -> list[Detection]:
-        """Returns the most probable languages, best first, at least one.
-
-        Raises:
-            HTTPException: If no detector is installed.
-        """
+        """Returns the most probable languages, best first, at least one."""
         if self._model is None:
             raise http_error(
                 "Invalid request: this service does not detect languages; its "

@@ -90,15 +90,10 @@ class AccessLog:
 
     The id is that of the request's `X-Request-ID`, if it is one of up to 128
     letters, digits and `.:_-`; else a new one. It is in `request.state.request_id`
-    and in the header of the response.
-
-    Args:
-        app: The ASGI application.
-        observe: Function that receives the path of the route (`other`: unknown
-            path), status and seconds; the status is `GONE` if the client is.
-        writes: Bool, whether to write a line of JSON for each request to standard
-            output, with the entries of the dict `request.state.log`. Texts,
-            queries and keys are not in it.
+    and in the header of the response. `observe` receives the path of the route
+    (`other`: unknown path), the status (`GONE` if the client is) and seconds. If it
+    `writes`, each request is a line of JSON on standard output, with the entries of
+    `request.state.log`, and without texts, queries and keys.
     """
 
     def __init__(self, app: Callable, observe: Callable, writes: bool):

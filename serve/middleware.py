@@ -29,14 +29,9 @@ MAX_CONNECTIONS = 2000  # Beyond these the one that is idle longest is closed.
 class PublicAddress:
     """ASGI middleware that decides on which address links are based.
 
-    The `Host` header is what any client writes, so it is replaced.
-
-    Args:
-        app: The ASGI application.
-        prefix: String, path of all links, such as `"/translate"`, or `""`; a
-            proxy may remove it from the paths of requests.
-        public_url: String, scheme and host of all links; `None`: those of the
-            address at which the connection arrived.
+    The `Host` header is what any client writes, so it is replaced: by the host of
+    `public_url` or, if that is `None`, by the address at which the connection arrived.
+    A proxy may remove the `prefix` of all links from the paths of requests.
     """
 
     def __init__(self, app: Callable, prefix: str, public_url: str | None):
@@ -59,14 +54,8 @@ class RequestLimits:
     """ASGI middleware that limits the size, the time and number of requests.
 
     It reads the complete body before it calls the application, and cancels the
-    application if the client disconnects. A request counts from then on. `HEAD` is
-    answered as `GET`, whose body the server omits.
-
-    Args:
-        app: The ASGI application.
-        byte_limit: Int, maximum size of a body.
-        unlimited: Set of paths that do not count as requests, and are never
-            refused.
+    application if the client disconnects. A request counts from then on, but for
+    `unlimited` paths. `HEAD` is answered as `GET`, whose body the server omits.
     """
 
     def __init__(self, app: Callable, byte_limit: int, unlimited: frozenset[str]):
@@ -115,11 +104,7 @@ class RequestLimits:
             raise HTTPException(503, message)
 
     async def _read_body(self, scope, receive, address: str) -> bytes | None:
-        """Returns the body, or `None` if the client has disconnected.
-
-        Raises:
-            HTTPException: If it is too large, or too slow.
-        """
+        """Returns the body, or `None` if the client has disconnected."""
         limit, body, more = self._byte_limit, bytearray(), True
         too_large = HTTPException(413, f"Invalid request: more than {limit} bytes")
         if int(dict(scope["headers"]).get(b"content-length", 0)) > limit:
@@ -229,9 +214,6 @@ def bind(host: str, port: int) -> socket.socket:
     """Returns a bound socket, which refuses connections until it listens.
 
     A client that stops reading is cut off.
-
-    Raises:
-        OSError: If the address is not available.
     """
     family, *_, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -45,16 +45,11 @@ def is_network(text: str) -> bool:
         return False
 
 
-def has_content(path: pathlib.Path) -> bool:
-    return path.is_file() and path.read_bytes().strip() != b""
-
-
 CHECKS = (
     ("port", lambda port: 0 <= port < 2**16, "between 0 and 65535"),
     ("url_prefix", PREFIX.fullmatch, "a path such as /mt, without a slash at its end"),
     ("public_url", is_origin, "a scheme and a host, such as https://example.org"),
     ("trusted_proxies", is_network, "addresses or networks, such as 10.0.0.0/8"),
-    ("metrics_token", has_content, "a file with a token"),
 )
 
 
@@ -67,13 +62,6 @@ class HttpOptions:
     api_keys: pathlib.Path | None = option(
         None,
         "file of API keys, `name: key` or `key` a line (default: no key is needed)",
-        kind=pathlib.Path,
-        metavar="FILE",
-    )
-    metrics_token: pathlib.Path | None = option(
-        None,
-        "file with the token that /metrics needs as `Authorization: Bearer …` "
-        "(default: none)",
         kind=pathlib.Path,
         metavar="FILE",
     )

@@ -66,11 +66,7 @@ def find_route(
     text: str,
     is_html: bool = False,
 ) -> tuple[Route, Detection | None]:
-    """Returns the route of a request, and its language if it was detected from `text`.
-
-    Raises:
-        HTTPException: If the pair is not served.
-    """
+    """Returns the route of a request, and its language if detected from `text`."""
     if asked.source.lower() != AUTO:
         return service.find(asked.source, asked.target), None
     detected = service.detector.find_source(TAG.sub(" ", text) if is_html else text)

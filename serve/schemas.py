@@ -136,12 +136,7 @@ class FileFields(LanguageFields):
 async def read_request(
     cls: type[RequestFields], request: fastapi.Request
 ) -> RequestFields:
-    """Returns the checked fields of a request.
-
-    Raises:
-        HTTPException: If one is missing or wrong, in LibreTranslate's words,
-            or if the body does not match its content type.
-    """
+    """Returns the checked fields of a request; refuses in LibreTranslate's words."""
     kind, query = request.headers.get("content-type", ""), request.scope["query_string"]
     # A large body takes a while.
     return await run_in_thread(

@@ -33,10 +33,9 @@ def _call(function: Callable, *args) -> Any:
 
 
 def is_hung(timeout: float) -> bool:
-    """Whether a thread has run one function for too long.
+    """Whether a thread runs one function for too long.
 
-    Args:
-        timeout: Float, seconds that a call of a model's server may take, or 0.
+    A call of a model's server may take `timeout` seconds; 0 means there is none.
     """
     latest = time.monotonic() - max(HANG_SECONDS, HANG_TIMEOUTS * timeout)
     return any(started < latest for started in list(_started.values()))

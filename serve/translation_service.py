@@ -117,11 +117,7 @@ class TranslationService:
         ]
 
     def find(self, source: str, target: str) -> Route:
-        """Returns the route of two codes, in any case, or aliases of them.
-
-        Raises:
-            HTTPException: If the pair is not served.
-        """
+        """Returns the route of two codes, in any case, or aliases of them."""
         codes = [match_code(code, self._codes) for code in (source, target)]
         for code, found in zip((source, target), codes, strict=True):
             if not found:
@@ -135,11 +131,7 @@ class TranslationService:
         return route
 
     def check(self, texts: list[str]) -> None:
-        """Checks the size of a request.
-
-        Raises:
-            HTTPException: If it exceeds a limit.
-        """
+        """Refuses a request that exceeds a limit."""
         longest = max(map(len, texts), default=0)
         for size, limit, unit in (
             (len(texts), self._limits.batch_limit, "texts"),
@@ -154,11 +146,7 @@ class TranslationService:
     async def translate(
         self, route: Route, texts: list[str], alternatives: int = 0
     ) -> list[TextTranslation]:
-        """Translates texts, with at most so many alternatives of each.
-
-        Raises:
-            BusyError: If the queue is full.
-        """
+        """Translates texts, with at most so many alternatives of each."""
         documents = await self.split(route, texts)
         sentences = [s for document in documents for s in document.sentences]
         run = route.batcher.run
@@ -237,11 +225,7 @@ class TranslationService:
         return await run_together(steps, translate, align)
 
     async def split(self, route: Route, texts: list[str]) -> list[SplitText]:
-        """Splits texts into sentences.
-
-        Raises:
-            TooLargeError: If there are more than may ever wait.
-        """
+        """Splits texts into sentences, unless there are more than may ever wait."""
         self.check(texts)
         found, count = [], 0
         for start in range(0, len(texts), SPLIT_TEXTS):

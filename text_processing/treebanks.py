@@ -52,12 +52,7 @@ def read_trees(path: pathlib.Path) -> Iterator[Tree]:
 
 
 def build_tree(tokens: list[str], where: str) -> Tree:
-    """Makes a tree from tokens with balanced parentheses.
-
-    Raises:
-        UserError: If a bracket holds neither a label and brackets, nor a tag
-            and a word, or if a root is within a tree; it names `where`.
-    """
+    """Makes a tree from tokens with balanced parentheses; errors name `where`."""
     words, tags, symbols, labels = [], [], [], []
     place = 0
     while place < len(tokens):

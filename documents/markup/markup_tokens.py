@@ -106,9 +106,6 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
     An inline element that is not translated becomes one token. In any other,
     all tokens become sentence breaks. An element that is never closed ends at
     the end of the document.
-
-    Raises:
-        ValueError: If elements with different `keeps` nest too deep.
     """
     found, texts, scopes = [], [], []
     for token in tokens:

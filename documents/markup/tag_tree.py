@@ -14,9 +14,6 @@ def build_tree(
 
     A tag without its other half continues in the sentence before or after. A
     wrongly nested tag is treated like an image.
-
-    Raises:
-        ValueError: If they nest too deep.
     """
     root = Node(0, length)
     leaves, stack, depth = [], [root], 0

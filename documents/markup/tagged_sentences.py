@@ -55,11 +55,7 @@ class Sentence:
 def make_sentences(
     segment: Segment, spans: list[Span], source: str, knows_placeholders: bool
 ) -> list[Sentence]:
-    """Returns the sentences of a segment from their spans in its text.
-
-    Raises:
-        ValueError: If tags nest too deep in a sentence.
-    """
+    """Returns the sentences of a segment from their spans in its text."""
     sentences = []
     wholes = [(start, end) for start, end, _ in segment.marks if start < end]
     for first, last in join_spans(spans, wholes):

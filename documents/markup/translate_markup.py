@@ -115,19 +115,16 @@ def markup_steps(
     It parses the document and then yields requests, each a
     `TranslationRequest` or an `AlignmentRequest` of at least one sentence,
     whose results it receives by `send`. There are a few requests for any number
-    of sentences. It does no I/O. A document without letters makes no request.
+    of sentences; a document without letters makes none.
 
     Args:
         text: The document.
         format: `"html"`, `"xml"`, `"markdown"`, or `"srt"` or `"vtt"` for texts of
             subtitles, one a line.
-        split: Function from texts to the spans of the sentences of each, such
-            as `find_sentences` of `translate.segmentation`.
-        knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
+        split, knows_placeholders: As in `SentenceTranslator`.
 
     Returns:
-        The document (the `value` of `StopIteration`), with each of its tags
-        once.
+        The document (the `value` of `StopIteration`), with each of its tags once.
 
     Raises:
         ValueError: If the format is unknown, if XML is not well-formed, or if

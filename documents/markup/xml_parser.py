@@ -49,11 +49,7 @@ class Event(NamedTuple):
 
 
 def read_xml(source: str) -> Iterator[Token]:
-    """Yields the tokens of a document.
-
-    Raises:
-        ValueError: If the document is not well-formed.
-    """
+    """Yields the tokens of a document."""
     reader = EventReader()
     data = source.encode("utf-8", "surrogatepass")
     try:

@@ -94,8 +94,6 @@ serve --port=70000 --pair=en:es=a:1 -> --port must be between
 serve --port=0 --pair=en:es=a:1 --host=0.0.0.1 -> assign requested address
 serve --port=0 --pair=en:es=a:1 --char-limit=0 -> --char-limit: invalid positive
 serve --pair=en:es=a:1 --rate-limit=often -> must be such as 60/minute
-serve --pair=en:es=a:1 --metrics-token=$TMP/no -> --metrics-token must
-serve --pair=en:es=a:1 --metrics-token=$TMP/empty -> --metrics-token must
 serve --pair=en:es=a:1 --url-prefix=mt -> --url-prefix must be a path
 serve --pair=en:es=a:1 --url-prefix=/mt/ -> --url-prefix must be a path
 serve --pair=en:es=a:1 --public-url=https://a/b -> Received: https://a/b

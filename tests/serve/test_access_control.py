@@ -10,7 +10,7 @@ import pytest
 from command_line.errors import UserError
 from serve.access_control import AccessControl, find_address, find_name, read_keys
 from serve.options import HttpOptions
-from serve.schemas import FileFields, TranslateFields, UploadedFile, WordsFields
+from serve.schemas import FileFields, TranslateFields, UploadedFile
 from tests.helpers import service_client, word_documents
 from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.service_client import ReversingModel
@@ -43,11 +43,6 @@ def test_a_client_waits_as_long_as_it_is_told():
     assert unread.json() == last.json() == {"error": "Slowdown: 5 per 1 hour"}
     assert 3500 < int(last.headers["retry-after"]) <= 3600
     assert [answer.status for answer in free] == [200] * 3
-
-
-def test_each_sentence_whose_words_are_requested_counts():
-    fields = WordsFields(q=["a", "b"], translations=["a", "b"], **PAIR)
-    assert fields.cost == 2
 
 
 @pytest.mark.parametrize(
@@ -119,21 +114,6 @@ def test_keys_have_rates_of_their_own(tmp_path, capsys):
 )
 def test_an_address_of_ipv6_is_its_network(host, address):
     assert find_address((host, 5000)) == address
-
-
-@pytest.mark.parametrize("token", ["secret", "sécret"])
-def test_metrics_need_the_token(tmp_path, token):
-    (tmp_path / "token").write_text(f"{token}\n", "utf-8")
-    sent = token.encode().decode("latin-1")  # The bytes, as headers are sent.
-    http = HttpOptions(port=0, metrics_token=tmp_path / "token")
-    with service_client.serve(MODELS, http) as service:
-        without = service.get("/metrics")
-        wrong = service.get("/metrics", Authorization=f"Bearer {sent[:-1]}")
-        right = service.get("/metrics", Authorization=f"Bearer {sent}")
-
-    assert (without.status, wrong.status, right.status) == (401, 401, 200)
-    assert without.json() == {"error": "Unauthorized"}
-    assert without.headers["www-authenticate"] == "Bearer"
 
 
 def write(folder, content):

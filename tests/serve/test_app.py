@@ -1,20 +1,15 @@
 """Tests of the service's responses to HTTP clients."""
 
-import asyncio
 import json
-import types
 
-import fastapi
 import numpy as np
 import pytest
-from starlette.exceptions import HTTPException
 
 from command_line.errors import UserError
 from serve import schemas, threads, translation_service
-from serve.app import add_health
 from serve.options import HttpOptions
 from tests.helpers import service_client, word_documents
-from tests.helpers.example_sentences import NASTY, SENTENCES
+from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.service_client import ReversingModel
 
@@ -50,14 +45,6 @@ def test_a_text_keeps_its_lines_and_a_list_its_order(service, said):
     assert one.status == 200
     assert one.json()["translatedText"] == expected
     assert many.json()["translatedText"] == [*said(SENTENCES), expected]
-
-
-def test_a_form_is_as_good_as_json(service):
-    form = service.post_form("/translate", q=SENTENCES[0], **PAIR)
-
-    assert form.json() == service.post("/translate", q=SENTENCES[0], **PAIR).json()
-    lines = service.post_form("/translate", q="1\r\n2", **PAIR).json()
-    assert lines == {"translatedText": "1\n2"}
 
 
 def test_alternatives_are_others_of_the_same_search(service, said, servable):
@@ -99,16 +86,6 @@ def test_what_was_cut_is_told(service, translate):
 
     assert was_cut
     assert answer["truncated"] == [False, True]
-
-
-@pytest.mark.parametrize("text", NASTY)
-def test_any_text_is_answered(service, text):
-    text = text.decode("utf-8", "replace")
-
-    answer = service.post("/translate", q=text or " ", **PAIR)
-
-    assert answer.status == 200
-    assert isinstance(answer.json()["translatedText"], str)
 
 
 def test_it_says_what_it_has(service):
@@ -439,15 +416,6 @@ def test_the_page_gets_nothing_from_elsewhere(reversing):
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
         assert b"//" not in answer.body.replace(b"// ", b"")
-
-
-def test_a_process_whose_worker_has_ended_is_not_alive():
-    app = fastapi.FastAPI()
-    add_health(app, types.SimpleNamespace(is_alive=lambda: False))
-    (livez,) = (r.endpoint for r in app.routes if r.path == "/livez")
-
-    with pytest.raises(HTTPException, match="503: a worker has ended"):
-        asyncio.run(livez())
 
 
 @pytest.mark.parametrize(

@@ -75,23 +75,6 @@ def test_each_request_gets_its_answers_in_order(requests, in_flight):
         assert len(batch) <= MAX_ROWS
 
 
-def test_sentences_of_unlike_lengths_are_in_batches_of_their_own():
-    shout = Shout()
-    short, long = ["word"] * 3, ["word " * 20] * 2
-    request = [short[0], long[0], short[1], long[1], short[2]]
-    ratio = count_tokens(long[0]) / count_tokens(short[0])
-    assert ratio > 2
-    assert 2 * count_tokens(long[0]) <= BUDGET  # It leaves room for another.
-
-    async def ask(batcher, _):
-        return await batcher.run(shout, request)
-
-    assert run(ask) == [text.upper() for text in request]
-    for batch in shout.batches:
-        assert len({count_tokens(text) for text in batch}) == 1
-    assert max(map(len, shout.batches)) == len(short)
-
-
 def test_requests_share_a_batch_across_time(monkeypatch):
     monkeypatch.setattr(batching, "WAIT", 0.5)
     shout = Shout()
@@ -108,24 +91,6 @@ def test_requests_share_a_batch_across_time(monkeypatch):
 async def until(holds):
     while not holds():
         await asyncio.sleep(0.001)
-
-
-def test_a_short_request_does_not_wait_for_all_of_a_long_one():
-    shout = Shout(is_open=False)
-    long = [f"{n} {'word ' * 50}" for n in range(20)]
-
-    async def ask_both(batcher, _):
-        first = asyncio.create_task(batcher.run(shout, long))
-        await until(lambda: shout.batches)
-        second = asyncio.create_task(batcher.run(shout, ["hello"]))
-        await asyncio.sleep(0)
-        shout.gate.set()
-        await asyncio.gather(first, second)
-
-    run(ask_both)
-
-    # One of the long one was at work, and one more had its turn.
-    assert ["hello"] in shout.batches[1:3]
 
 
 def test_other_calls_are_other_batches():
@@ -148,9 +113,9 @@ def test_what_nobody_waits_for_is_not_answered():
         await until(lambda: shout.batches)
         gone = asyncio.create_task(batcher.run(shout, ["gone"] * 3))
         stays = asyncio.create_task(batcher.run(shout, ["stays"]))
-        await until(lambda: batcher.queue_length == 4)
+        await until(lambda: len(batcher._queue) == 4)
         gone.cancel()
-        await until(lambda: batcher.queue_length == 1)
+        await until(lambda: len(batcher._queue) == 1)
         shout.gate.set()
         return await asyncio.gather(first, stays)
 
@@ -266,7 +231,7 @@ def test_a_model_that_does_not_answer_is_found(monkeypatch):
     async def check(batcher, _):
         silent = [await batcher.is_responsive(shout, "a") for _ in range(2)]
         shout.gate.set()
-        await until(lambda: batcher.queue_length == 0)
+        await until(lambda: len(batcher._queue) == 0)
         return silent, await batcher.is_responsive(shout, "a")
 
     assert run(check) == ([False, False], True)
@@ -313,34 +278,15 @@ def test_a_request_that_was_admitted_is_not_refused_later():
         works = asyncio.create_task(batcher.run(shout, ["a"]))
         await until(lambda: shout.batches)
         waits = asyncio.create_task(batcher.run(shout, ["b"]))
-        await until(lambda: batcher.queue_length)
+        await until(lambda: len(batcher._queue))
         with pytest.raises(BusyError):
             await batcher.run(shout, ["c"])
         more = asyncio.create_task(batcher.run(shout, ["d"], is_admitted=True))
-        await until(lambda: batcher.queue_length == 2)
+        await until(lambda: len(batcher._queue) == 2)
         shout.gate.set()
         return await asyncio.gather(works, waits, more)
 
     assert run(ask) == [["A"], ["B"], ["D"]]
-
-
-def test_the_queue_is_as_long_as_its_limit_and_no_longer():
-    shout = Shout(is_open=False)
-
-    async def ask(batcher, _):
-        batcher._max_waiting = 3
-        asked = [asyncio.create_task(batcher.run(shout, ["a"]))]
-        await until(lambda: shout.batches)
-        for texts in (["b"], ["c", "d"]):
-            asked.append(asyncio.create_task(batcher.run(shout, texts)))
-            await asyncio.sleep(0)
-        assert batcher.queue_length == 3
-        with pytest.raises(BusyError):
-            await batcher.run(shout, ["e"])
-        shout.gate.set()
-        return await asyncio.gather(*asked)
-
-    assert run(ask) == [["A"], ["B"], ["C", "D"]]
 
 
 async def ask_as(client, batcher, *args):
@@ -386,37 +332,3 @@ def test_many_clients_together_do_not_fill_the_memory(monkeypatch):
         await asyncio.gather(*asked)
 
     run(ask)
-
-
-def test_a_request_of_more_sentences_than_may_wait_is_refused():
-    async def ask(batcher, _):
-        batcher._max_waiting = 2
-        with pytest.raises(TooLargeError) as refused:
-            await batcher.run(Shout(), ["a"] * 3)
-        return str(refused.value), batcher.queue_length
-
-    message = "a request must have at most 2 sentences (--queue-limit). "
-    assert run(ask) == (f"{message}Received: at least 3", 0)
-
-
-def test_a_client_with_many_requests_has_the_share_of_one():
-    shout = Shout(is_open=False)
-    text = "word " * 40  # A batch of its own.
-
-    async def ask(batcher, _):
-        asked = [
-            asyncio.create_task(ask_as("many", batcher, shout, [f"{n} {text}"]))
-            for n in range(20)
-        ]
-        await until(lambda: shout.batches)
-        one = ask_as("one", batcher, shout, [f"one {n} {text}" for n in range(3)])
-        asked.append(asyncio.create_task(one))
-        await until(lambda: batcher.queue_length == 22)
-        shout.gate.set()
-        await asyncio.gather(*asked)
-
-    run(ask)
-
-    places = [i for i, (text,) in enumerate(shout.batches) if text.startswith("one")]
-    # The first batch had begun before; then the two clients alternate.
-    assert places in ([1, 3, 5], [2, 4, 6])

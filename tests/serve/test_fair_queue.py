@@ -100,12 +100,12 @@ def test_the_clients_share_a_batch():
 
 
 def test_the_nearest_lengths_share_a_batch():
-    lengths = [16, 9, 31, 15, 33, 16, 7]
+    lengths = [8, 5, 15, 7, 17, 9, 3]
     items = [item for n in lengths for item in make_items("a", 1, tokens=n)]
 
     first = make_queue([items]).take_batch(BUDGET, True)
 
-    assert [item.tokens for item in first] == [16, 16, 15, 9]
+    assert [item.tokens for item in first] == [8, 7, 9, 5]
 
 
 def test_an_item_of_a_long_request_leads_only_where_it_may():

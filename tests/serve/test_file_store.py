@@ -2,6 +2,7 @@
 
 import time
 
+from serve import file_store
 from serve.fair_queue import CLIENT
 from serve.file_store import FileStore
 
@@ -16,8 +17,9 @@ def test_a_file_is_found_by_its_key_alone():
     assert len(key) > 20
 
 
-def test_the_oldest_go_where_there_are_too_many_bytes():
-    files = FileStore(max_bytes=12)
+def test_the_oldest_go_where_there_are_too_many_bytes(monkeypatch):
+    monkeypatch.setattr(file_store, "MAX_BYTES", 12)
+    files = FileStore()
     keys = [files.add("a", bytes(size)) for size in (5, 4, 3, 5)]
 
     assert [files.find(key) is None for key in keys] == [True, False, False, False]
@@ -28,15 +30,9 @@ def test_the_oldest_go_where_there_are_too_many_bytes():
     assert [files.find(key) is None for key in keys] == [True] * 5 + [False]
 
 
-def test_the_oldest_go_where_there_are_too_many_files():
-    files = FileStore(max_files=2)
-    keys = [files.add("a", b"") for _ in range(4)]
-
-    assert [files.find(key) is None for key in keys] == [True, True, False, False]
-
-
-def test_none_stays_for_long():
-    files = FileStore(seconds=0.05)
+def test_none_stays_for_long(monkeypatch):
+    monkeypatch.setattr(file_store, "SECONDS", 0.05)
+    files = FileStore()
     old = files.add("a", b"a")
     time.sleep(0.03)
     new = files.add("b", b"b")
@@ -46,8 +42,9 @@ def test_none_stays_for_long():
     assert files.find(new).content == b"b"
 
 
-def test_a_client_loses_its_own_files_first():
-    files = FileStore(max_files=3)
+def test_a_client_loses_its_own_files_first(monkeypatch):
+    monkeypatch.setattr(file_store, "MAX_FILES", 3)
+    files = FileStore()
     token = CLIENT.set("a")
     first = files.add("a", b"")
     CLIENT.set("b")

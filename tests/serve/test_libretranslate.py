@@ -121,17 +121,6 @@ def test_suggestions_are_refused(service):
     assert answer.json() == {"error": "Suggestions are disabled on this server."}
 
 
-def test_the_routes_are_documented(service):
-    spec = service.get("/spec").json()
-
-    (body,) = spec["paths"]["/translate_file"]["post"]["requestBody"][
-        "content"
-    ].values()
-    formats = service.get("/frontend/settings").json()["supportedFilesFormat"]
-    file = body["schema"]["properties"]["file"]
-    assert file["description"] == f"A file: {', '.join(formats)}"
-
-
 SUBTITLES = """\
 1
 00:00:01,000 --> 00:00:02,500
