@@ -29,9 +29,6 @@ from keras_transformer.search.sampling import Sampling, sample
 from keras_transformer.search.transformer_search import search_translations
 from keras_transformer.transformer import Transformer
 
-if TYPE_CHECKING:
-    from keras_transformer.tokenizer import SubwordTokenizer
-
 __version__ = "0.2.0"
 
 __all__ = [
@@ -69,11 +66,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    if name == "SubwordTokenizer":  # Needs TensorFlow; the layers do not.
-        module = importlib.import_module("keras_transformer.tokenizer")
-        return module.SubwordTokenizer
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:
+    from keras_transformer.tokenizer import SubwordTokenizer
+else:
+
+    def __getattr__(name):
+        if name == "SubwordTokenizer":  # Needs TensorFlow; the layers do not.
+            module = importlib.import_module("keras_transformer.tokenizer")
+            return module.SubwordTokenizer
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():

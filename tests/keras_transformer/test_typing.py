@@ -8,6 +8,7 @@ import mypy.api
 ROOT = pathlib.Path(__file__).parents[2]
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs/layers.md").read_text(), re.S)
 WRONG = {
+    "kt.Transfomer(9)": "has no attribute",
     "kt.Transformer('1000')": "expected",
     "kt.EncoderLayer(num_heads='4', intermediate_dim=8)": "expected",
     "kt.Transformer(9).generate([[1]], beam_size='4')": "expected",
