@@ -25,14 +25,6 @@ REQUEST_DOCX_BYTES = 20_000
 FORMATS = ("text", "html")
 URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_FIELDS = 1000  # Of a form or a query.
-OWN_FAULT = "own_fault"  # Its message is complete.
-
-
-def fault(message: str) -> pydantic_core.PydanticCustomError:
-    """Returns a validation error with the message of LibreTranslate."""
-    return pydantic_core.PydanticCustomError(
-        OWN_FAULT, "{message}", {"message": message}
-    )
 
 
 def as_list(value: Any) -> Any:
@@ -73,7 +65,7 @@ class TranslateFields(LanguageFields):
     @classmethod
     def check_format(cls, value: str) -> str:
         if value not in FORMATS:
-            raise fault(f"{value[:20]} format is not supported")
+            raise ValueError(f"{value[:20]} format is not supported")
         return value
 
     @pydantic.field_validator("alternatives", mode="before")
@@ -82,7 +74,7 @@ class TranslateFields(LanguageFields):
         try:
             return min(max(int(value), 0), MAX_ALTERNATIVES)
         except (TypeError, ValueError, OverflowError):
-            raise fault(
+            raise ValueError(
                 "Invalid request: alternatives parameter is not a number"
             ) from None
 
@@ -122,7 +114,9 @@ class FileFields(LanguageFields):
     @classmethod
     def check_file(cls, value: Any) -> UploadedFile:
         if not isinstance(value, UploadedFile):
-            raise fault(f"Invalid request: file must be one file, sent as {MULTIPART}")
+            raise ValueError(
+                f"Invalid request: file must be one file, sent as {MULTIPART}"
+            )
         return value
 
     @property
@@ -251,8 +245,8 @@ def describe_error(error: pydantic.ValidationError) -> str:
     name = first["loc"][0]
     if first["type"] == "missing":
         return f"Invalid request: missing {name} parameter"
-    if first["type"] == OWN_FAULT:
-        return first["msg"]
+    if first["type"] == "value_error":  # Ours, in LibreTranslate's words.
+        return str(first["ctx"]["error"])
     received = ascii(first["input"])[:80]
     return f"Invalid request: {name}: {first['msg']}. Received: {received}"
 
