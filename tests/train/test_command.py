@@ -202,22 +202,6 @@ def test_the_same_text_may_lie_elsewhere_and_come_in_other_portions(
     assert found.steps_per_epoch == 2
 
 
-@pytest.mark.parametrize(
-    ("index", "lines", "changed"), [(3, 61, "train: "), (7, 10, "validation: ")]
-)
-def test_changed_text_is_refused(
-    finished, corpus, tmp_path, capsys, index, lines, changed
-):
-    texts = list(corpus)
-    texts[index] = tmp_path / "target"
-    texts[index].write_text("y\n" * lines)
-
-    line = refusal(capsys, ["--run-dir", finished, *texts, *TINY_OPTIONS])
-
-    assert changed in line
-    assert line.count(" there, ") == 1
-
-
 def test_the_demo_writes_its_test_sets(tmp_path, capsys):
     # The vocabulary is refused after the demo's files are written.
     arguments = ["--run-dir", tmp_path, "--dataset", "demo"]
@@ -298,14 +282,6 @@ def test_a_tokenizer_that_is_missing_is_refused_before_any_work(
     # Without translations nothing is missing.
     description = resume(tmp_path, options[2:])
     assert description.arguments["bleu_tokenize"] == "ja-mecab"
-
-
-def test_a_full_disk_is_one_line(corpus, tmp_path, capsys):
-    (tmp_path / "arguments.json.part").symlink_to("/dev/full")
-
-    line = refusal(capsys, ["--run-dir", tmp_path, *corpus, *TINY_OPTIONS])
-
-    assert "No space left on device" in line
 
 
 def test_quality_is_watched_and_ends_a_run_in_vain(

@@ -43,19 +43,3 @@ def test_a_vocabulary_from_elsewhere(run, corpus, tmp_path, capsys):
     message = refused(capsys, list(map(str, command)))
     assert "vocabulary_size: 401 there, 501 here" in message
     assert "tokenizer: " in message
-
-
-def test_symbols_of_a_run_stay(run, corpus, tmp_path, capsys):
-    path = tmp_path / "symbols"
-    path.write_text("<2es>\n")
-    options = ["--vocabulary-size=360", "--symbols", path]
-
-    run_dir = run(*options)
-
-    proto = (run_dir / "tokenizer.model").read_bytes()
-    model = sentencepiece.SentencePieceProcessor(model_proto=proto)
-    assert "<2es>" in model.encode("<2es> A cat.", out_type=str)
-    run(*options)
-    path.write_text("<2en>\n")
-    command = ["--run-dir", run_dir, *corpus, *FEW, *options]
-    assert "symbols: " in refused(capsys, list(map(str, command)))
