@@ -40,8 +40,6 @@ EXCLUDED = ("--train-pairs", "--train-target", "--alignments", "--drop-invalid")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DistillationOptions:
-    """Options of the command, besides those of its training."""
-
     teacher: pathlib.Path = option(
         help="folder that `python -m export` wrote, such as an ensemble",
         kind=pathlib.Path,

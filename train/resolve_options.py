@@ -13,7 +13,7 @@ from train.data.vocabulary import check_placeholders, check_vocabulary, count_pi
 from train.loop import multi_worker
 from train.loop.update_options import ALIGNMENT_WEIGHT, BATCH_TOKENS, INVERSE_SQRT
 from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, CorpusOptions, Options
-from train.run.early_stopping import BEAM_SIZE, ValidationOptions
+from train.run.early_stopping import ValidationOptions
 from train.run.fine_tuning import FinishedRun
 
 # Options of which one must come with another one.
@@ -35,7 +35,7 @@ EXCLUDED = {
 NOT_OF_TREES = (
     *("dataset", *options.PAIRS, *options.FILES, "mixture", *options.TFDS_OPTIONS),
     *("drop_invalid", "placeholders", "validation_size", *options.LINK_OPTIONS),
-    *("validate_bleu", "validation_beam_size", "bleu_tokenize"),
+    *("validate_bleu", "bleu_tokenize"),
 )
 
 
@@ -94,7 +94,6 @@ def resolve(
 def default_sizes(
     given: Options, start: FinishedRun | None, tokenizer: bytes | None
 ) -> dict:
-    """Returns the default sizes of vocabulary and sentences."""
     size, length = options.VOCABULARY_SIZE, options.MAX_LENGTH
     if given.corpus.is_parsing:
         size = options.PARSING_VOCABULARY_SIZE
@@ -152,9 +151,8 @@ def choose_recipe(given: Options, earlier: dict | None, obstacles: list[str]) ->
 def resolve_validation(
     validation: ValidationOptions, validate_every: int
 ) -> ValidationOptions:
-    """Fills in defaults of the options of validation."""
-    beam_size, best_by = validation.validation_beam_size, validation.best_by
-    needed = None
+    """Checks the score that decides, and fills in its default."""
+    best_by, needed = validation.best_by, None
     if best_by and not validation.patience:
         needed = "--patience N"
     elif best_by in ("bleu", "chrf") and not validation.validate_bleu:
@@ -168,11 +166,7 @@ def resolve_validation(
         raise UserError(f"--best-by {best_by} needs {needed}. Received: {received}")
     if validation.patience:
         best_by = best_by or "loss"
-    if validation.validate_bleu:
-        beam_size = beam_size or BEAM_SIZE
-    return dataclasses.replace(
-        validation, validation_beam_size=beam_size, best_by=best_by
-    )
+    return dataclasses.replace(validation, best_by=best_by)
 
 
 def find_obstacles(given: Options) -> list[str]:
@@ -213,7 +207,6 @@ def check_tokenizer(given: Options, start: FinishedRun | None) -> bytes | None:
 
 
 def refuse_hold_out(corpus: CorpusOptions, reason: str) -> None:
-    """Refuses training files without validation files."""
     if corpus.holds_out:
         raise UserError(
             f"validation files must be given: {reason}. Received: training files alone"

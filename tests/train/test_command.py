@@ -368,24 +368,6 @@ def test_arguments_of_a_run_repeat_it(finished, corpus, capsys):
     assert (path.read_bytes(), history.read_bytes()) == before
 
 
-def test_options_win_over_the_arguments_of_a_run(finished, tmp_path):
-    path = finished / "arguments.json"
-    options = ["--run-dir", str(tmp_path), "--config", str(path)]
-
-    given = parse_options([*options, "--seed", "7"])
-    training = given.training
-    assert (training.seed, training.batch_tokens) == (7, 64)
-    assert given.hyperparameters.hidden_dim == 8
-    assert given.corpus.train_source.name == "train-source"
-    assert given.run.run_dir == tmp_path
-    description = json.loads(path.read_text())
-    description["arguments"]["bogus"] = 1
-    options[3] = tmp_path / "other.json"
-    options[3].write_text(json.dumps(description))
-    with pytest.raises(UserError, match="options of this command.*Received: bogus"):
-        parse_options(list(map(str, options)))
-
-
 def test_a_file_of_options_is_printed_and_read(corpus, tmp_path, capsys):
     path = tmp_path / "run.yaml"
     options = ["--preset=tiny", "--no-both-directions", "--peak-learning-rate=1e-05"]

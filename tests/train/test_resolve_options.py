@@ -41,7 +41,7 @@ def test_the_arguments_of_a_run_are_its_options():
     # Defaults are resolved, and what was not asked for is null.
     assert arguments["vocabulary_size"] == 1_500
     assert (arguments["preset"], arguments["best_by"]) == ("base", "loss")
-    assert arguments["validation_beam_size"] is arguments["steps"] is None
+    assert arguments["bleu_tokenize"] is arguments["steps"] is None
     files = parse(*GIVEN_FILES).arguments()
     assert files["train_source"] == "f"
 
