@@ -109,8 +109,7 @@ class ExportOptions:
     )
     min_length: int = option(0, "minimum number of tokens of a translation", int)
     constrain_trees: bool = option(
-        False,
-        "with a run of --task parsing: write only trees with the words of the sentence",
+        False, "of a parser: write only trees with the words of the sentence"
     )
     align_layer: int | None = option(
         None,
@@ -175,11 +174,10 @@ def fill_in_defaults(options: ExportOptions) -> ExportOptions:
     run = read_arguments(run_dir) or {}
     path = run_dir / "arguments.json"
     with refuse_damage(path):
-        task = run.get("arguments", {}).get("task")
-        is_parser = {None: False, "parsing": True}[task]
+        is_parser = bool(run.get("arguments", {}).get("train_trees"))
     if options.constrain_trees and not is_parser:
         raise UserError(
-            "--constrain-trees must come with a run of --task parsing. "
+            "--constrain-trees must come with a run of --train-trees. "
             f"Received: {run_dir}"
         )
     recorded = check_decoding(run.get("decoding", {}), path)

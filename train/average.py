@@ -18,8 +18,6 @@ from train.run.run_folder import saved_steps
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointChoice:
-    """The checkpoints."""
-
     last: int | None = option(None, "the N latest", kind=positive(int), metavar="N")
     steps: list[int] | None = option(
         None, "those after these updates", kind=int, nargs="+", metavar="STEP"
@@ -28,8 +26,6 @@ class CheckpointChoice:
 
 @dataclasses.dataclass(frozen=True)
 class AverageOptions:
-    """Options of the command."""
-
     run_dir: pathlib.Path = option(help="folder of a run", kind=pathlib.Path)
     which: CheckpointChoice = mutually_exclusive()
     output: pathlib.Path = option(

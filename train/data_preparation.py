@@ -26,7 +26,7 @@ from train.data.held_out import WithoutSources, hold_out
 from train.data.vocabulary import VocabularySizeError, make_vocabulary
 from train.data.word_links import LinkedPairs
 from train.loop.update_options import DEFAULT_NUM_EPOCHS
-from train.options import PARSING, CorpusOptions, Options
+from train.options import CorpusOptions, Options
 from train.run import run_description
 from train.run.fine_tuning import FinishedRun
 from train.run.run_description import COMPARED, RunDescription
@@ -35,7 +35,7 @@ from train.run.run_description import COMPARED, RunDescription
 def load_corpus(given: Options) -> tuple[Corpus, Corpus]:
     """Returns the training and the validation pairs."""
     corpus, cache = given.corpus, given.cache
-    if corpus.task == PARSING:
+    if corpus.is_parsing:
         paths = [getattr(corpus, name) for name in options.TREES]
         return tuple(
             DigestCachedCorpus(TreePairs(path), [path], cache) for path in paths
@@ -84,7 +84,7 @@ def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus
 
 def resolve_tokenizer(given: Options, pairs: tuple[Corpus, Corpus]) -> Options:
     """Fills in BLEU's tokenizer, which depends on the target language."""
-    if given.corpus.task == PARSING:
+    if given.corpus.is_parsing:
         return given
     validation = given.validation
     tokenize = validation.bleu_tokenize or choose_tokenizer(
@@ -217,7 +217,7 @@ def prepare(
     training = encode_corpus(pairs[0], *arguments)
     translates = given.validation.validate_bleu != 0
     # Read the text now: the files may not exist any more at the end.
-    is_text = translates and given.corpus.task != PARSING
+    is_text = translates and not given.corpus.is_parsing
     text = read_all(pairs[1]) if is_text else None
     return PreparedData(protos, training, validation, text, description)
 

@@ -40,8 +40,6 @@ EXCLUDED = ("--train-pairs", "--train-target", "--alignments", "--drop-invalid")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DistillationOptions:
-    """Options of the command, besides those of its training."""
-
     teacher: pathlib.Path = option(
         help="folder that `python -m export` wrote, such as an ensemble",
         kind=pathlib.Path,
@@ -122,14 +120,6 @@ def drop_incomplete_line(file) -> int:
     return count
 
 
-def parse_own_options(argv: list[str] | None) -> tuple[DistillationOptions, list[str]]:
-    """Returns the options of this command, and those of `python -m train`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.distill", description=__doc__
-    )
-    return parse_known_options(parser, DistillationOptions, argv)
-
-
 def name_of(teacher: pathlib.Path, source: pathlib.Path) -> str:
     """Returns a name for the translations, which depends on both."""
     try:
@@ -167,7 +157,10 @@ def check_training(given: Options) -> None:
 
 def run(argv: list[str] | None) -> list[str]:
     """Translates the sources; returns the options of the student's training."""
-    own, rest = parse_own_options(argv)
+    parser = argparse.ArgumentParser(
+        prog="python -m train.distill", description=__doc__
+    )
+    own, rest = parse_known_options(parser, DistillationOptions, argv)
     given = parse_options(rest)
     source = given.corpus.train_source
     # The file of --config may name them.

@@ -39,7 +39,6 @@ python -m train --preset tiny --run-dir runs/mine \\
 python -m export --run-dir runs/mine --export-dir exports/mine
     makes a SavedModel of the run.
 """
-TRANSLATION, PARSING = "translation", "parsing"
 DEMO_VOCABULARY_SIZE = 1_500
 PARSING_VOCABULARY_SIZE = 16_000  # Section 6.3.
 VOCABULARY_SIZE = 8_000
@@ -68,7 +67,7 @@ PAIR_FILE = {
 }
 TREE_FILE = {
     **PATH,
-    "help": f"with --task {PARSING}: bracketed trees, UTF-8, may be gzip",
+    "help": "for a parser (Section 6.3): bracketed trees, UTF-8, may be gzip",
     "tags": ("tree file", "digested"),
 }
 
@@ -77,12 +76,6 @@ TREE_FILE = {
 class CorpusOptions:
     """The text that a run learns from."""
 
-    task: str | None = option(
-        None,
-        "sentences to sentences, or to their trees (Section 6.3; default: "
-        f"{TRANSLATION})",
-        choices=[TRANSLATION, PARSING],
-    )
     train_trees: pathlib.Path | None = option(None, **TREE_FILE)
     validation_trees: pathlib.Path | None = option(None, **TREE_FILE)
     dataset: str | None = option(
@@ -189,6 +182,10 @@ class CorpusOptions:
         kind=pathlib.Path,
         tags=("not recorded",),
     )
+
+    @property
+    def is_parsing(self) -> bool:
+        return self.train_trees is not None
 
     @property
     def holds_out(self) -> bool:

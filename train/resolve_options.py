@@ -12,14 +12,8 @@ from train.corpus_size_recipes import fill_in_recipe
 from train.data.vocabulary import check_placeholders, check_vocabulary, count_pieces
 from train.loop import multi_worker
 from train.loop.update_options import ALIGNMENT_WEIGHT, BATCH_TOKENS, INVERSE_SQRT
-from train.options import (
-    CORPUS_SIZE_RECIPE,
-    PAPER_RECIPE,
-    PARSING,
-    CorpusOptions,
-    Options,
-)
-from train.run.early_stopping import BEAM_SIZE, ValidationOptions
+from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, CorpusOptions, Options
+from train.run.early_stopping import ValidationOptions
 from train.run.fine_tuning import FinishedRun
 
 # Options of which one must come with another one.
@@ -41,7 +35,7 @@ EXCLUDED = {
 NOT_OF_TREES = (
     *("dataset", *options.PAIRS, *options.FILES, "mixture", *options.TFDS_OPTIONS),
     *("drop_invalid", "placeholders", "validation_size", *options.LINK_OPTIONS),
-    *("validate_bleu", "validation_beam_size", "bleu_tokenize"),
+    *("validate_bleu", "bleu_tokenize"),
 )
 
 
@@ -80,7 +74,6 @@ def resolve(
     if start:
         asked = given.corpus
         start.check_shape(preset, asked.vocabulary_size, asked.max_length)
-    parsing = given.corpus.task == PARSING
     validation = resolve_validation(given.validation, given.training.validate_every)
     given = dataclasses.replace(given, validation=validation)
     is_set = given.corpus.dataset and not given.corpus.mixture
@@ -95,17 +88,14 @@ def resolve(
     }
     asked = values_of(given)
     filled = {name: x for name, x in filled.items() if asked[name] is None}
-    # A translation is the task without a name.
-    filled["task"] = PARSING if parsing else None
     return replace_values(given, recipe=recipe, **filled), preset
 
 
 def default_sizes(
     given: Options, start: FinishedRun | None, tokenizer: bytes | None
 ) -> dict:
-    """Returns the default sizes of vocabulary and sentences."""
     size, length = options.VOCABULARY_SIZE, options.MAX_LENGTH
-    if given.corpus.task == PARSING:
+    if given.corpus.is_parsing:
         size = options.PARSING_VOCABULARY_SIZE
         length = options.PARSING_MAX_LENGTH
     elif given.corpus.dataset == "demo":
@@ -135,8 +125,7 @@ def require_preset(name: str) -> Preset:
 
 
 def default_preset(given: Options) -> str:
-    parsing = given.corpus.task == PARSING
-    return options.PARSING_PRESET if parsing else options.PRESET
+    return options.PARSING_PRESET if given.corpus.is_parsing else options.PRESET
 
 
 def choose_recipe(given: Options, earlier: dict | None, obstacles: list[str]) -> str:
@@ -162,9 +151,8 @@ def choose_recipe(given: Options, earlier: dict | None, obstacles: list[str]) ->
 def resolve_validation(
     validation: ValidationOptions, validate_every: int
 ) -> ValidationOptions:
-    """Fills in defaults of the options of validation."""
-    beam_size, best_by = validation.validation_beam_size, validation.best_by
-    needed = None
+    """Checks the score that decides, and fills in its default."""
+    best_by, needed = validation.best_by, None
     if best_by and not validation.patience:
         needed = "--patience N"
     elif best_by in ("bleu", "chrf") and not validation.validate_bleu:
@@ -178,11 +166,7 @@ def resolve_validation(
         raise UserError(f"--best-by {best_by} needs {needed}. Received: {received}")
     if validation.patience:
         best_by = best_by or "loss"
-    if validation.validate_bleu:
-        beam_size = beam_size or BEAM_SIZE
-    return dataclasses.replace(
-        validation, validation_beam_size=beam_size, best_by=best_by
-    )
+    return dataclasses.replace(validation, best_by=best_by)
 
 
 def find_obstacles(given: Options) -> list[str]:
@@ -191,7 +175,7 @@ def find_obstacles(given: Options) -> list[str]:
     That is another task, a model to start from, or several machines.
     """
     obstacles = {
-        f"--task {PARSING}": given.corpus.task == PARSING,
+        "--train-trees": given.corpus.is_parsing,
         "--init-from": given.run.init_from is not None,
         "TF_CONFIG": multi_worker.is_multi_worker(),
     }
@@ -208,9 +192,11 @@ def refuse_obstacles(option: str, obstacles: list[str]) -> None:
 
 def check_tokenizer(given: Options, start: FinishedRun | None) -> bytes | None:
     """Checks the options of the vocabulary; returns the model of --tokenizer."""
-    parsing = given.corpus.task == PARSING
     tokenizer = check_vocabulary(
-        given.vocabulary, given.corpus.vocabulary_size, given.run.init_from, parsing
+        given.vocabulary,
+        given.corpus.vocabulary_size,
+        given.run.init_from,
+        given.corpus.is_parsing,
     )
     if given.corpus.placeholders and tokenizer:
         check_placeholders([tokenizer], "--tokenizer", given.vocabulary.tokenizer)
@@ -221,7 +207,6 @@ def check_tokenizer(given: Options, start: FinishedRun | None) -> bytes | None:
 
 
 def refuse_hold_out(corpus: CorpusOptions, reason: str) -> None:
-    """Refuses training files without validation files."""
     if corpus.holds_out:
         raise UserError(
             f"validation files must be given: {reason}. Received: training files alone"
@@ -235,19 +220,15 @@ def check_corpus(given: Options) -> None:
     def flags(names: Iterable[str]) -> list[str]:
         return [flag(name) for name in names if asked[name]]
 
-    trees = flags(options.TREES)
-    if corpus.task == PARSING:
+    if trees := flags(options.TREES):
         wanted = [flag(name) for name in options.TREES]
         found = [*trees, *flags(NOT_OF_TREES)]
         if found != wanted:
             raise UserError(
-                f"--task {PARSING} must come with {' and '.join(wanted)}, and "
-                "without other corpora and options of text or BLEU. "
-                f"Received: {', '.join(found) or 'none of them'}"
+                f"a parser needs {' and '.join(wanted)}, without other corpora "
+                f"and options of text or BLEU. Received: {', '.join(found)}"
             )
         return
-    if trees:
-        raise UserError(f"{trees[0]} needs --task {PARSING}. Received: it alone")
     places = zip(options.PAIRS, options.FILES[::2], options.FILES[1::2], strict=True)
     for pairs, *sides in places:
         found, texts = flags([pairs, *sides]), [flag(side) for side in sides]

@@ -60,7 +60,7 @@ def test_draws_depend_on_line_and_number_alone(export_dir, servable, translate_f
     assert len(set(found)) > 20
 
 
-PARSING = {"arguments": {"task": "parsing"}}
+PARSING = {"arguments": {"train_trees": "trees"}}
 CONVERTED = {"decoding": {"beam_size": 3, "penalty_offset": 0}}
 GERMAN = {"source_language": "de"}
 

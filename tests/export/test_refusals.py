@@ -66,7 +66,7 @@ check --export-dir=$TMP/ct2 -> of the format saved_model or litert.
 check --export-dir=$TMP/no -> `python -m export` wrote. Received
 check --export-dir=$EXPORT --version=7 -> --version must be one of 1.
 export $RUN --beam-size=0 -> --beam-size must be between 1 and 100. Received: 0
-export $RUN --constrain-trees -> must come with a run of --task parsing.
+export $RUN --constrain-trees -> must come with a run of --train-trees.
 export $RUN --length-penalty=nan -> between -10 and 10
 export $RUN --length-penalty=1e39 -> between -10 and 10
 export $RUN --max-extra-length=-1 -> must be between 0

@@ -44,6 +44,13 @@ def command(*options, teacher="teacher"):
     return [f"--teacher={teacher}", "--run-dir=run", *VALIDATION, *options]
 
 
+def write_arguments(path, **more):
+    arguments = {"train_source": "a.en", "vocabulary_size": 400, "max_length": 90}
+    content = {"arguments": arguments | more, "steps_per_epoch": 1, "packages": {}}
+    content["preset"] = {"description": ""}
+    pathlib.Path(path).write_text(json.dumps(content))
+
+
 def test_trains_on_the_translations_and_resumes_them(corpus):
     trained, lines = corpus
     options = command("--train-source=a.en", "--preset=tiny")
@@ -81,14 +88,9 @@ def test_trains_on_the_translations_and_resumes_them(corpus):
 
 
 def test_repeats_a_run_from_text_files(corpus):
-    path = pathlib.Path("arguments.json")
-    arguments = {"train_source": "a.en", "train_target": "a.de", "seed": 3}
-    arguments |= {"vocabulary_size": 400, "max_length": 90}
-    content = {"arguments": arguments, "steps_per_epoch": 1, "packages": {}}
-    content["preset"] = {"description": ""}
-    path.write_text(json.dumps(content))
+    write_arguments("arguments.json", train_target="a.de", seed=3)
 
-    distill.main(command(f"--config={path}"))
+    distill.main(command("--config=arguments.json"))
 
     given = parse_options(corpus[0][0])
     assert given.training.seed == 3
@@ -132,10 +134,7 @@ def test_refuses_to_hold_out_what_the_teacher_translates(corpus, capsys):
 def test_refuses_another_teacher_than_that_of_the_run(corpus, capsys):
     options = "--train-source=a.en", "--preset=tiny"
     distill.main(command(*options))
-    arguments = {"train_source": "a.en", "vocabulary_size": 400, "max_length": 90}
-    content = {"arguments": arguments, "steps_per_epoch": 1, "packages": {}}
-    content["preset"] = {"description": ""}
-    pathlib.Path("run/arguments.json").write_text(json.dumps(content))
+    write_arguments("run/arguments.json")
 
     line = refusal(capsys, distill.main, command(*options, teacher="other"))
 

@@ -28,8 +28,7 @@ from train.fit import fit, make_strategy, make_training_model
 from train.loop.distributed_optimizer import FIRST_LOSS_SCALE
 from train.loop.memory_check import check_memory
 from train.loop.training_model import TrainingModel
-from train.monitoring.final_model import make_scored_model, score_model
-from train.run.checkpoint_averaging import load_mean, make_float32_copy
+from train.monitoring.final_model import score_model
 from train.run.run_folder import saved_steps
 
 
@@ -169,25 +168,6 @@ def train(task, pairs, steps, settings, run_dir, strategy=None, callbacks=()):
     return fit(
         task, plan, plan, steps, settings, run_dir, strategy, callbacks=callbacks
     )
-
-
-@pytest.mark.slow
-def test_final_scores_are_those_of_the_last_validation(pairs, tmp_path):
-    task = small_task()
-    state = train(task, pairs, 4, SETTINGS, tmp_path).state
-    model = make_float32_copy(task.transformer)
-    load_mean(model, state.checkpoints[-1:])
-    scored = make_scored_model(model, 0.1)
-    plan = BatchPlan(pairs, SETTINGS.batch_tokens, SETTINGS.seed)
-
-    scores = score_model(scored, plan, SETTINGS)
-
-    row = state.history[-1]
-    assert scores["loss"] == pytest.approx(row["val_loss"], rel=1e-5)
-    assert scores["perplexity"] == pytest.approx(row["val_perplexity"], 1e-5)
-    limited = dataclasses.replace(SETTINGS, max_tokens_per_replica=13)
-    again = score_model(scored, plan, limited)
-    assert again == pytest.approx(scores, rel=1e-5)
 
 
 @pytest.mark.parametrize(("num_replicas", "most"), [(1, 120), (4, 30)])

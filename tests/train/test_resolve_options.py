@@ -41,7 +41,7 @@ def test_the_arguments_of_a_run_are_its_options():
     # Defaults are resolved, and what was not asked for is null.
     assert arguments["vocabulary_size"] == 1_500
     assert (arguments["preset"], arguments["best_by"]) == ("base", "loss")
-    assert arguments["validation_beam_size"] is arguments["steps"] is None
+    assert arguments["bleu_tokenize"] is arguments["steps"] is None
     files = parse(*GIVEN_FILES).arguments()
     assert files["train_source"] == "f"
 
@@ -127,7 +127,6 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
     path = tmp_path / "trees"
     path.write_text("(ROOT (S (NP (NNS Dogs)) (VP (VBP eat))))\n")
     given = parse(
-        "--task=parsing",
         f"--train-trees={path}",
         f"--validation-trees={path}",
         f"--cache-dir={tmp_path / 'cache'}",
@@ -176,25 +175,23 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
             ["--mixture=m", *GIVEN_FILES[2:], "--validation-split=test"],
             "--validation-split needs --dataset",
         ),
-        (["--task=parsing"], "come with --train-trees.*none of them"),
         (["--dataset=demo", "--best-by=loss"], "--best-by loss needs --patience N"),
         (
             ["--dataset=demo", "--best-by=bleu", "--patience=3"]
             + ["--validate-bleu=2", "--validate-every=3"],
             "a multiple of --validate-every. Received: --validate-bleu 2",
         ),
-        (["--task=parsing", TREES[1]], "Received: --validation-trees$"),
-        (["--task=parsing", *TREES, "--mixture=x"], "--mixture$"),
-        (["--task=parsing", *TREES, "--validate-bleu=2"], "--validate-bleu$"),
-        (["--task=parsing", *TREES, "--alignment-weight=1"], "--alignment-w"),
+        (TREES[1:], "a parser needs --train-trees.*Received: --validation-trees$"),
+        ([*TREES, "--mixture=x"], "--mixture$"),
+        ([*TREES, "--validate-bleu=2"], "--validate-bleu$"),
+        ([*TREES, "--alignment-weight=1"], "--alignment-w"),
         (["--dataset=demo", "--drop-invalid"], "needs --train-source or --train-p"),
         (["--dataset=demo", "--alignment-weight=1"], "needs --alignments"),
         (
             [*GIVEN_FILES, "--alignments=x", "--placeholders"],
             "Received: --placeholders",
         ),
-        (["--dataset=demo", TREES[0]], "--train-trees needs --task parsing"),
-        (TREES, "--train-trees needs --task parsing"),
+        (TREES[:1], "needs .* and --validation-trees.*Received: --train-trees$"),
     ],
 )
 def test_refuses_options_that_do_not_go_together(options, message):
@@ -298,7 +295,7 @@ def test_options_are_checked_beside_numbers_of_the_recipe(options):
         (["--preset=base", *GIVEN_FILES], None, "paper"),
         (["--recipe=paper", *GIVEN_FILES], None, "paper"),
         (["--dataset=demo"], None, "paper"),
-        (["--task=parsing", *TREES], None, "paper"),
+        ([*TREES], None, "paper"),
         (GIVEN_FILES, {"recipe": "paper"}, "paper"),
         (GIVEN_FILES, {"recipe": "corpus-size"}, "corpus-size"),
     ],
@@ -312,9 +309,9 @@ def test_the_recipe_is_the_default_of_small_presets_and_text(options, earlier, r
 
 
 @pytest.mark.parametrize("option", ["--recipe=corpus-size", "--both-directions"])
-@pytest.mark.parametrize("obstacle", ["--task=parsing", "--init-from=run"])
+@pytest.mark.parametrize("obstacle", ["--train-trees=a", "--init-from=run"])
 def test_numbers_by_size_are_refused_where_they_cannot_be(option, obstacle):
-    corpus = TREES if "parsing" in obstacle else GIVEN_FILES
+    corpus = TREES[1:] if "trees" in obstacle else GIVEN_FILES
     with pytest.raises(UserError, match=f"Received: {obstacle.split('=')[0]}"):
         resolve(parse(obstacle, option, *corpus), None)
 

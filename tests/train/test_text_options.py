@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 import sentencepiece
 
 import train.__main__ as train_command
@@ -14,23 +13,16 @@ from train.data.corpus import demo_pairs
 FEW = [*(o for o in TINY_OPTIONS if not o.startswith("--vocabulary-size")), "--steps=1"]
 
 
-@pytest.fixture
-def run(corpus, tmp_path):
-    def train(*options):
-        command = ["--run-dir", tmp_path / "run", *corpus, *FEW, *options]
-        train_command.main(list(map(str, command)))
-        return tmp_path / "run"
-
-    return train
-
-
-def test_a_vocabulary_from_elsewhere(run, corpus, tmp_path, capsys):
+def test_a_vocabulary_from_elsewhere(corpus, tmp_path, capsys):
     paths = [tmp_path / "their.model", tmp_path / "other.model"]
     for size, path in zip((400, 500), paths, strict=True):
         lines = demo_pairs("validation").sources
         path.write_bytes(train_spm(lines, size, model_type="bpe"))
 
-    run_dir = run("--tokenizer", paths[0])
+    run_dir = tmp_path / "run"
+    command = ["--run-dir", str(run_dir), *corpus, *FEW, "--tokenizer"]
+
+    train_command.main([*command, str(paths[0])])
 
     proto = (run_dir / "tokenizer.model").read_bytes()
     model = sentencepiece.SentencePieceProcessor(model_proto=proto)
@@ -38,24 +30,8 @@ def test_a_vocabulary_from_elsewhere(run, corpus, tmp_path, capsys):
     description = json.loads((run_dir / "arguments.json").read_text())
     assert description["arguments"]["vocabulary_size"] == 401
     # It may move, but not change.
-    run("--tokenizer", paths[0].rename(tmp_path / "moved.model"))
-    command = ["--run-dir", run_dir, *corpus, *FEW, "--tokenizer", paths[1]]
-    message = refused(capsys, list(map(str, command)))
+    moved = paths[0].rename(tmp_path / "moved.model")
+    train_command.main([*command, str(moved)])
+    message = refused(capsys, [*command, paths[1]])
     assert "vocabulary_size: 401 there, 501 here" in message
     assert "tokenizer: " in message
-
-
-def test_symbols_of_a_run_stay(run, corpus, tmp_path, capsys):
-    path = tmp_path / "symbols"
-    path.write_text("<2es>\n")
-    options = ["--vocabulary-size=360", "--symbols", path]
-
-    run_dir = run(*options)
-
-    proto = (run_dir / "tokenizer.model").read_bytes()
-    model = sentencepiece.SentencePieceProcessor(model_proto=proto)
-    assert "<2es>" in model.encode("<2es> A cat.", out_type=str)
-    run(*options)
-    path.write_text("<2en>\n")
-    command = ["--run-dir", run_dir, *corpus, *FEW, *options]
-    assert "symbols: " in refused(capsys, list(map(str, command)))

@@ -94,7 +94,7 @@ def check_vocabulary(
     if given.tokenizer is None:
         return None
     if parsing or len(asked) > 1:
-        others = ["--task parsing"] if parsing else asked[1:]
+        others = ["--train-trees"] if parsing else asked[1:]
         raise UserError(
             "--tokenizer takes the place of a vocabulary that is learned, with "
             f"its symbols. Received: --tokenizer and {', '.join(others)}"

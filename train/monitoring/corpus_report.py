@@ -69,7 +69,6 @@ def write_report(report: dict, run_dir: pathlib.Path) -> None:
 
 
 def describe_report(report: dict) -> list[str]:
-    """Returns the lines of the report for the terminal."""
     batches, model = report["batches"], report["model"]
     overlap = report["validation"]["in_training"]
     passes = model["steps"] / batches["batches_per_pass"]
@@ -89,7 +88,6 @@ def describe_report(report: dict) -> list[str]:
 
 
 def describe_text(name: str, figures: dict) -> list[str]:
-    """Returns the lines about the text of a corpus."""
     tokens = figures["source_tokens"] + figures["target_tokens"]
     lines = [
         f"{name}: {figures['pairs']:,} pairs read, {figures['kept']:,} kept, "

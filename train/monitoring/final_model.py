@@ -7,7 +7,6 @@ import pathlib
 import tensorflow as tf
 
 from command_line.text_files import write_json
-from keras_transformer import Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.loop.training_model import TrainingModel
@@ -30,7 +29,9 @@ def write_final_model(
     """Chooses the final weights, and writes the model and its scores."""
     paths, step = best.choose_final(warmup_steps)
     model = make_float32_copy(training_model.transformer)
-    scored = make_scored_model(model, training_model.label_smoothing)
+    scored = TrainingModel(model, training_model.label_smoothing)
+    scored.build()
+    scored.compile(jit_compile=False)
     score = functools.partial(score_model, scored, plan, update_options, num_replicas)
     paths, scores, description = choose_weights(model, paths, score, step)
     path = run_dir / "model.keras"
@@ -43,16 +44,6 @@ def write_final_model(
         scores.update(bleu.score(translations), signature=bleu.signature)
         written["samples"] = bleu.samples(translations)
     write_scores(path, paths, written)
-
-
-def make_scored_model(
-    transformer: Transformer, label_smoothing: float
-) -> TrainingModel:
-    """Returns a model that `score_model` takes, on one device."""
-    training_model = TrainingModel(transformer, label_smoothing)
-    training_model.build()
-    training_model.compile(jit_compile=False)
-    return training_model
 
 
 def score_model(

@@ -17,7 +17,7 @@ from keras_transformer.special_ids import EOS_ID
 from train.data.corpus import Pairs
 from train.data.encoded_pairs import Ids
 from train.loop.training_model import transformer_of, updates_of
-from train.run.early_stopping import BEAM_SIZE, ValidationOptions
+from train.run.early_stopping import ValidationOptions
 
 BATCH_ROWS = 64
 MAX_EXTRA_LENGTH = 50  # Section 6.1.
@@ -117,7 +117,6 @@ class ValidationBleu(keras.callbacks.Callback):
 
     @property
     def signature(self) -> str:
-        """sacreBLEU's signature of the BLEU."""
         return str(self._bleu.get_signature())
 
     def samples(self, translations: list[str]) -> list[dict[str, str]]:
@@ -150,14 +149,13 @@ def make_validation_bleu(
     run_dir: pathlib.Path,
     decoding: dict,
 ) -> ValidationBleu:
-    """Makes the callback from the options."""
     source, target = protos
     return ValidationBleu(
         pairs,
         source,
         run_dir / "logs" / "translations",
         options.validate_bleu or 1,
-        options.validation_beam_size or BEAM_SIZE,
+        options.validation_beam_size,
         options.bleu_tokenize,
         target,
         {name: decoding[name] for name in PENALTY_OPTIONS if name in decoding},

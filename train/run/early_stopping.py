@@ -12,7 +12,6 @@ from train.loop import multi_worker
 from train.run.run_folder import step_of
 from train.run.training_state import TrainingState
 
-BEAM_SIZE = 4
 # The column of `history.csv` to compare, and its sign: +1 if more is better.
 COLUMNS = {"loss": ("val_loss", -1), "bleu": ("bleu", 1), "chrf": ("chrf", 1)}
 # None of these options affects the weights.
@@ -31,9 +30,9 @@ class ValidationOptions:
         metavar="N",
         **UNCOMPARED,
     )
-    validation_beam_size: int | None = option(
-        None,
-        f"beam size of that; 1 is greedy search (default: {BEAM_SIZE})",
+    validation_beam_size: int = option(
+        4,
+        "beam size of that; 1 is greedy search",
         kind=positive(int),
         metavar="K",
         **UNCOMPARED,

@@ -86,7 +86,6 @@ def load_initial_run(
 
 
 def load_finished(run_dir: pathlib.Path) -> FinishedRun:
-    """Reads a finished run."""
     description = RunDescription.load_run(run_dir, "--init-from")
     paths = [run_dir / "model.keras", run_dir / "tokenizer.model"]
     for path in paths:

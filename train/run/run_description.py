@@ -166,7 +166,6 @@ def describe(
     validation_pairs: Corpus,
     init: dict[str, str] | None = None,
 ) -> RunDescription:
-    """Describes a new run."""
     return RunDescription(
         arguments=arguments,
         preset=preset,

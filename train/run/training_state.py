@@ -232,5 +232,4 @@ class CheckpointStore:
 
 
 def state_prefix_of(prefix: pathlib.Path) -> pathlib.Path:
-    """Returns the prefix of the `state-N` of a `ckpt-N`."""
     return prefix.with_name(prefix.name.replace("ckpt", "state"))

@@ -173,7 +173,7 @@ def test_refuses_options_that_exclude_each_other(tmp_path):
     both = refused(VocabularyOptions(path, file))
     assert both.endswith("--tokenizer and --symbols")
     parsing = refused(VocabularyOptions(path), parsing=True)
-    assert parsing.endswith("--tokenizer and --task parsing")
+    assert parsing.endswith("--tokenizer and --train-trees")
     # The model has 400 pieces, and had no padding.
     other = refused(VocabularyOptions(path), 400)
     assert "--tokenizer, 401 subwords. Received: --vocabulary-size 400" in other

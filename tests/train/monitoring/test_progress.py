@@ -30,8 +30,19 @@ def test_a_log_file_gets_one_line_an_epoch(tmp_path, capsys):
         "\n".join((LINE + VALIDATION).format(step) for step in (3, 5)) + "\n",
         capsys.readouterr().out,
     )
-    rest = {"learning_rate", "gradient_norm", "skipped"}
-    assert rest < read_history(tmp_path)[0].keys()
+    rows = read_history(tmp_path)
+    assert {"learning_rate", "gradient_norm", "skipped"} < rows[0].keys()
+    # The curves of TensorBoard have the update as axis.
+    for folder, column in (("train", "loss"), ("validation", "val_loss")):
+        events = EventAccumulator(str(tmp_path / "logs" / folder)).Reload()
+        found = [
+            (e.step, float(tf.make_ndarray(e.tensor_proto)))
+            for e in events.Tensors("loss")
+        ]
+        assert found == [
+            (int(row["step"]), pytest.approx(float(row[column]))) for row in rows
+        ]
+        assert not [name for name in events.Tags()["tensors"] if "epoch" in name]
 
 
 def test_a_terminal_gets_a_line_that_fits_and_changes(tmp_path, capsys, monkeypatch):
@@ -44,19 +55,3 @@ def test_a_terminal_gets_a_line_that_fits_and_changes(tmp_path, capsys, monkeypa
     assert re.match(r"1/5 updates, \d+ min left, loss ", during)
     assert len(during) == 59
     assert re.fullmatch(r"\x1b\[K" + (LINE + VALIDATION).format(3) + "\n", after)
-
-
-def test_curves_of_tensorboard_have_the_update_as_axis(tmp_path):
-    train(tmp_path)
-
-    rows = read_history(tmp_path)
-    for folder, column in (("train", "loss"), ("validation", "val_loss")):
-        events = EventAccumulator(str(tmp_path / "logs" / folder)).Reload()
-        found = [
-            (e.step, float(tf.make_ndarray(e.tensor_proto)))
-            for e in events.Tensors("loss")
-        ]
-        assert found == [
-            (int(row["step"]), pytest.approx(float(row[column]))) for row in rows
-        ]
-        assert not [name for name in events.Tags()["tensors"] if "epoch" in name]

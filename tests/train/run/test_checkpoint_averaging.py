@@ -96,10 +96,6 @@ def test_the_command_writes_the_mean_in_float64(
             ["--last", "1", "--run-dir", "nowhere"],
             "folder of a run. Received: nowhere, which has no arguments.json",
         ),
-        (
-            ["--last", "1", "--output", "nowhere/mean.keras"],
-            "No such file or directory",
-        ),
     ],
 )
 def test_mistakes_end_in_one_line(

@@ -52,20 +52,6 @@ def test_a_plain_transformer_resumes_with_any_optimizer(tmp_path):
             np.testing.assert_array_equal(a, b)
 
 
-def test_an_epoch_without_a_checkpoint_is_trained_again(tmp_path):
-    """A run that is killed at the end of an epoch has the row but no file."""
-    data = make_dataset()
-    whole = train_plainly(tmp_path / "whole", 3, data)
-    train_plainly(tmp_path / "two", 2, data)
-    (tmp_path / "two" / "checkpoints" / "ckpt-6.index").unlink()
-
-    resumed = train_plainly(tmp_path / "two", 3, data)
-
-    assert read_history(tmp_path / "two") == read_history(tmp_path / "whole")
-    for a, b in zip(whole[0], resumed[0], strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 def test_refuses_data_of_unknown_length(tmp_path):
     """Keras counts three batches as four updates."""
     data = make_dataset().filter(lambda inputs, labels: True)
