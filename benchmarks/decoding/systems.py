@@ -277,7 +277,9 @@ def with_tokenizer(setting: Setting, find_ids: Callable[[Ids, dict], Ids]) -> Tr
 
     def translate(batch):
         rows = tokenizer.encode(batch["texts"], add_eos=True)
-        return tokenizer.decode(cut_ends(find_ids(rows, batch), batch["length"]))
+        texts = tokenizer.decode(cut_ends(find_ids(rows, batch), batch["length"]))
+        # Bytes that form no character; exports leave them out.
+        return [text.replace("\ufffd", "") for text in texts]
 
     return translate
 
