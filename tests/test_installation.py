@@ -30,7 +30,10 @@ OPTIONAL = {"ai-edge-litert", "ctranslate2", "datasets", "jax", "torch"}
 EXCEPTIONS = {
     "": {"tensorflow", "tensorflow-text"},
     "convert": {"sacrebleu"},  # Only `train` and `translate` compute BLEU.
-    "ctranslate2": {"tensorflow"},  # It stands beside `train` or `web`.
+    "ctranslate2": {
+        "tensorflow",
+        "tensorflow-text",
+    },  # It stands beside `train` or `web`.
     "docs": {"apache-beam"},  # Options are described without it.
     "web": {"sentencepiece"},  # Of the formats litert and ctranslate2.
 }

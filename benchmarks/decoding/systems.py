@@ -273,13 +273,14 @@ def load_tokenizer(setting: Setting):
 
 def with_tokenizer(setting: Setting, find_ids: Callable[[Ids, dict], Ids]) -> Translate:
     """Returns a function of texts, of one from ids to ids."""
+    from litert_translator.translator import decode
+
     tokenizer = load_tokenizer(setting)
 
     def translate(batch):
         rows = tokenizer.encode(batch["texts"], add_eos=True)
-        texts = tokenizer.decode(cut_ends(find_ids(rows, batch), batch["length"]))
-        # Bytes that form no character; exports leave them out.
-        return [text.replace("\ufffd", "") for text in texts]
+        found = cut_ends(find_ids(rows, batch), batch["length"])
+        return [decode(tokenizer, ids) for ids in found]
 
     return translate
 

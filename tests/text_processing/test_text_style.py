@@ -43,7 +43,7 @@ MOSES = sacremoses.MosesTokenizer(lang="en")
     ],
 )
 def test_the_sign_of_a_corpus_is_that_of_its_change(change, expected):
-    pairs = demo_corpus(0)["validation"]
+    pairs = demo_corpus()["validation"]
     for lines in zip(*pairs, strict=True):
         changed = [change(line) for line in lines]
         found = {

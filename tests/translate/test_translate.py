@@ -139,7 +139,7 @@ def test_gzip_is_read_as_in_training(run, tmp_path, capsys):
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o640
     with pytest.raises(SystemExit):
         run(Spy(), GZIP[:-4])
-    message = f"not a whole gzip file: {tmp_path / 'in'}"
+    message = f"not a whole gzip or zip file: {tmp_path / 'in'}"
     assert message in capsys.readouterr().err
     assert (tmp_path / "out").read_text() == "ONE\nTWO\n"
     assert not (tmp_path / "out.part").exists()  # Nothing was written.

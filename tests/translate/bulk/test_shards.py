@@ -71,7 +71,7 @@ def test_refuses_half_a_gzip_file(shards, tmp_path):
     path = tmp_path / "text.gz"
     path.write_bytes(gzip.compress(b"line\n" * 99)[:-9])
 
-    with pytest.raises(UserError, match=f"not a whole gzip file: {path}"):
+    with pytest.raises(UserError, match=f"not a whole gzip or zip file: {path}"):
         shards.split_into_shards(str(path), "text", 5)
 
 
