@@ -271,7 +271,7 @@ def test_int8_is_smaller_and_near_and_batch_mates_change_nothing(
     assert together == [int8.translate([text])[0] for text in texts]
     np.testing.assert_array_equal(logits[0][0], logits[1][0])
     assert np.abs(logits[0][1] - logits[1][1]).max() > 0.1
-    assert any(each.text for each in together[: len(SENTENCES)])
+    assert all(each.text for each in together[: len(SENTENCES)])
     # The table of the embedding is the matrix of the output layer, too.
     trained, _ = read_run(run_dir)
     table = np.array(trained.embedding.embeddings)
