@@ -76,7 +76,8 @@ def as_command_line(
         UserError: If a name is unknown, or if a value is of the wrong type.
     """
     words = []
-    for name, value in config.items():
+    for key, value in config.items():
+        name = key.replace("-", "_")
         if name not in declared:
             near = difflib.get_close_matches(name, declared, n=3, cutoff=0)
             raise UserError(

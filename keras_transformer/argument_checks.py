@@ -133,6 +133,8 @@ def check_ids(name, ids, vocabulary_size):
         received = f"shape {shape}, dtype {ids.dtype}"
     is_text = values is not None and values.dtype.kind in "OSU"
     if len(shape) != 2 or is_text:
+        if hasattr(ids, "to_tensor"):
+            received += ", ragged: call its `to_tensor()`"
         raise ValueError(
             f"`{name}` must be ids of shape (batch, length), padded with 0. "
             f"Received: {name} of {received}"

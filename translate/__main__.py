@@ -86,6 +86,8 @@ def check_options(options: TranslateOptions) -> None:
         raise UserError(
             f"--output must be another file than --input. Received: {output}"
         )
+    if format == "docx" and not output and sys.stdout.isatty():
+        raise UserError("a Word document needs --output. Received: a terminal")
     allowed = (None, format, find_format(path))
     if format == LINES:
         allowed += ("text",)

@@ -118,9 +118,12 @@ def no_version(export_dir: pathlib.Path, files: tuple[str, ...]) -> UserError:
                 f"--export-dir must be of the format {' or '.join(wanted)}. "
                 f"Received: {export_dir}, of the format {name}"
             )
+    parent = export_dir.resolve().parent
+    is_version = any((export_dir / file).exists() for file in FORMATS)
+    hint = f", a version of the export {parent}" if is_version else ""
     return UserError(
         "--export-dir must be a folder that `python -m export` wrote. "
-        f"Received: {export_dir}"
+        f"Received: {export_dir}{hint}"
     )
 
 

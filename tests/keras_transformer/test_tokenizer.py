@@ -146,6 +146,13 @@ def test_bytes_that_are_no_whole_character_are_left_out(
     np.testing.assert_array_equal(in_graph, texts)
 
 
+def test_ragged_ids_are_refused_with_what_to_call(tokenizer):
+    model = keras_transformer.Transformer.from_preset("tiny", vocabulary_size=20)
+
+    with pytest.raises(ValueError, match=r"ragged: call its `to_tensor\(\)`"):
+        model.generate(tokenizer.tokenize(["A cat."]))
+
+
 def test_a_batch_of_none(tokenizer):
     ids = tokenizer.tokenize(tf.constant([], tf.string))
 

@@ -380,6 +380,8 @@ def test_a_file_of_options_is_printed_and_read(corpus, tmp_path, capsys):
     assert (found.run.run_dir, found.training.seed) == (pathlib.Path("x"), 7)
     assert found.run.both_directions
     assert not resume(tmp_path, [config, *TINY_OPTIONS]).row_multiple
+    path.write_text(f"run-dir: {tmp_path}")  # As the command line has it.
+    assert parse_options([config]).run.run_dir == tmp_path
     path.write_text("config: other.yaml")
     assert "Received: config" in refusal(capsys, [config])
 

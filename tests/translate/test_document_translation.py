@@ -166,6 +166,16 @@ def test_refuses_what_contradicts_the_format(
     assert message in refused(translate, "--export-dir=x", *paths, *options)
 
 
+def test_a_word_document_is_not_written_to_a_terminal(tmp_path, refused, monkeypatch):
+    path = tmp_path / "a.docx"
+    path.touch()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+    line = refused(translate, "--export-dir=x", f"--input={path}")
+
+    assert "a Word document needs --output. Received: a terminal" in line
+
+
 @pytest.mark.parametrize(
     ("name", "options", "output"),
     [

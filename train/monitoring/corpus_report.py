@@ -18,6 +18,7 @@ from train.data.encoded_corpus import Encoded
 FEW_PAIRS = 1_000
 MANY_TOO_LONG = 0.1  # Share of the pairs.
 MANY_IN_TRAINING = 0.01  # Share of the validation pairs.
+MANY_COPIES = 0.2  # Share of the training pairs.
 # Characters of a changed line that are shown, and those before the change.
 SHOWN, SHOWN_BEFORE = 60, 20
 
@@ -126,6 +127,13 @@ def find_warnings(report: dict) -> list[str]:
             f"warning: {repeated:,} of the {validation['kept']:,} validation pairs are "
             "in training: their scores are those of text that the model has seen"
         )
+    training = report["training"]
+    copies = training["source_equals_target"] / training["kept"]
+    if copies > MANY_COPIES:
+        found.append(
+            f"warning: {copies:.0%} of the training pairs have a source that is the "
+            "target: the model learns to copy"
+        )
     for name in ("training", "validation"):
         figures = report[name]
         share = figures["too_long"] / figures["pairs"]
@@ -136,7 +144,7 @@ def find_warnings(report: dict) -> list[str]:
                 f"{len(figures['source_lengths']) - 1}: take a higher one, or "
                 "split the text into sentences"
             )
-    if (kept := report["training"]["kept"]) < FEW_PAIRS:
+    if (kept := training["kept"]) < FEW_PAIRS:
         found.append(
             f"warning: {kept:,} training pairs are few: the model learns them by "
             "heart, and hardly translates other sentences"

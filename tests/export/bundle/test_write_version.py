@@ -17,7 +17,7 @@ from export.bundle import file_layout
 from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.model_loading import read_arguments, read_notes
 from export.bundle.sample_requests import write_samples
-from export.bundle.versions import find_versions, new_version
+from export.bundle.versions import find_version, find_versions, new_version
 
 
 def names_in(folder):
@@ -116,6 +116,14 @@ def test_a_version_is_never_overwritten(tmp_path):
 
     assert (tmp_path / "1" / "saved_model.pb").read_text() == "old"
     assert names_in(tmp_path) == {"1"}
+
+
+def test_a_version_is_no_export(tmp_path):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "saved_model.pb").touch()
+
+    with pytest.raises(UserError, match=f"/1, a version of the export {tmp_path}$"):
+        find_version(tmp_path / "1", SAVED_MODEL)
 
 
 def test_an_export_that_dies_leaves_no_version(tmp_path):

@@ -351,6 +351,8 @@ def test_a_file_of_pairs_needs_both_languages(tmp_path):
         open_pair_file(tmp_path / "x.tmx", ("en", None), False)
     with pytest.raises(UserError, match="hf:a/b needs --source-language and --target"):
         open_corpus("hf:a/b", "train", tmp_path, ("en", None))
+    with pytest.raises(UserError, match="x.tmx needs two languages.*: EN twice"):
+        open_pair_file(tmp_path / "x.tmx", ("EN", "en"), False)
 
 
 def test_a_mixture_has_files_of_pairs(tmp_path):

@@ -68,16 +68,18 @@ SIGNS_OF_SIDES = [f"{side}_{name}" for side in SIDES for name in SIGNS]
 
 
 @pytest.mark.parametrize(
-    ("too_long", "steps", "expected"),
+    ("too_long", "copies", "steps", "expected"),
     [
-        (10, 101, []),
-        (11, 101, ["warning: 11% of the training pairs .* --max-length 256: "]),
-        (10, 100, ["warning: the learning rate rises until update 100"]),
+        (10, 200, 101, []),
+        (11, 0, 101, ["warning: 11% of the training pairs .* --max-length 256: "]),
+        (10, 0, 100, ["warning: the learning rate rises until update 100"]),
+        (10, 300, 101, ["warning: 30% of the .* have a source that is the target"]),
     ],
 )
-def test_warns_of_probable_mistakes(too_long, steps, expected):
+def test_warns_of_probable_mistakes(too_long, copies, steps, expected):
     figures = {"pairs": 100, "too_long": 0, "kept": 1_000, "source_lengths": [0] * 257}
     training = {**figures, "too_long": too_long, "round_trips": 0}
+    training["source_equals_target"] = copies
     report = {
         "training": training | dict.fromkeys(SIGNS_OF_SIDES, 0),
         "validation": {**figures, "in_training": {"pairs": 10}},

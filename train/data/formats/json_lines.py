@@ -24,7 +24,9 @@ def read_pairs(
             raise UserError(f"{where} must be JSON. Received: {error}") from None
         row = row.get("translation", row) if isinstance(row, dict) else row
         if not isinstance(row, dict):
-            raise UserError(f"{where} must be an object. Received: {row!r:.60}")
+            raise UserError(
+                f"{where} must be an object in one line. Received: {row!r:.60}"
+            )
         if not names or not all(name in row for name in names):
             names = require_codes((source, target), row, where)
         yield tuple(row[name] for name in names)

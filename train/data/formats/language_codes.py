@@ -12,6 +12,11 @@ def require_both(codes: tuple[str | None, str | None], where: object) -> None:
             f"{where} needs --source-language and --target-language, such as en "
             "and de. Received: not both of them"
         )
+    if normalize(codes[0]) == normalize(codes[1]):
+        raise UserError(
+            f"{where} needs two languages as --source-language and "
+            f"--target-language. Received: {codes[0]} twice"
+        )
 
 
 def normalize(code: str) -> str:
