@@ -81,7 +81,9 @@ class RunDescription:
                 used = any(x is not None and x is not False for x in (old, new))
                 compared = part != "arguments" or name not in not_compared
                 if old != new and used and compared:
-                    found.append(f"{name}: {old} there, {new} here")
+                    is_digest = part == "corpus"
+                    values = "other text" if is_digest else f"{old} there, {new} here"
+                    found.append(f"{name}: {values}")
         return found
 
     def find_earlier(
