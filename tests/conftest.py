@@ -79,7 +79,7 @@ def run_dir(tmp_path_factory):
     model = Transformer.from_preset("base", vocabulary_size=330, **sizes)
     model.build()
     # Logits far enough apart that no rounding decides; bytes, ids 4 to 259, are not
-    # chosen, since half a character is no text.
+    # chosen: one alone forms no character.
     scales = [0.3 if 4 <= i < 260 else 3 for i in range(330)]
     embeddings = model.embedding.embeddings
     embeddings.assign(embeddings * keras.ops.expand_dims(scales, 1))
