@@ -2,8 +2,8 @@
 
 The pairs are two text files, one sentence a line, one file of pairs (TMX, TSV,
 CSV, JSON lines, Parquet, or a zip file of OPUS), a set of TensorFlow Datasets or
-Hugging Face, or the embedded corpus (--dataset demo). Of files, some pairs are
-held out to validate. The same command continues a run that was interrupted, and
+Hugging Face, or the embedded corpus (--dataset demo). Without validation files,
+some pairs are held out. The same command continues a run that was interrupted, and
 with more --steps one that has ended.
 """
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import re
 
 from command_line.bleu_tokenizer import choose_tokenizer, make_bleu
 from command_line.config_file import read_yaml
@@ -122,7 +123,7 @@ def describe_run(
     description.revision = pairs[0].revision()
     run_dir, path = given.run.run_dir, given.run.config
     asked = given.training.steps_per_epoch
-    repeats = path is not None and "arguments" in read_yaml(path)
+    repeats = path is not None and isinstance(read_yaml(path).get("arguments"), dict)
     repeated = RunDescription.load(path) if repeats else None
     if repeated and run_dir.name != options.BOTH_DIRECTIONS:  # It differs by design.
         parts = (*COMPARED, "packages")
@@ -226,7 +227,9 @@ def write_held_out(given: Options) -> None:
     """Writes the text that is held out to two files of the run folder."""
     training, held_out = divide(given)
     languages = training.languages()
-    suffixes = languages if len({*languages} - {""}) == 2 else SIDES
+    # The name of a column may be no name of a file.
+    are_names = all(re.fullmatch(r"[\w-]+", language) for language in languages)
+    suffixes = languages if are_names and len({*languages}) == 2 else SIDES
     paths = [given.run.run_dir / f"held_out.{suffix}" for suffix in suffixes]
     write_pairs(held_out, paths)
     print(

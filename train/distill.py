@@ -20,7 +20,7 @@ from collections.abc import Iterable
 
 import train.__main__ as train_command
 from command_line.errors import UserError, exit_on_user_error
-from command_line.options import option, parse_known_options
+from command_line.options import flag, option, parse_known_options
 from command_line.text_files import read_lines
 from train.data.corpus import refuse_pipe
 from train.loop.signal_handling import (
@@ -165,6 +165,8 @@ def run(argv: list[str] | None) -> list[str]:
     source = given.corpus.train_source
     # The file of --config may name them.
     excluded = [w for w in rest if w.partition("=")[0] in EXCLUDED]
+    of_targets = ("alignments", "drop_invalid")
+    excluded += [flag(name) for name in of_targets if getattr(given.corpus, name)]
     if excluded:
         raise UserError(
             f"{', '.join(EXCLUDED)} must be left out, since the teacher "

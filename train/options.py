@@ -62,7 +62,7 @@ TEXT_FILE = {
 PAIR_FILE = {
     **PATH,
     "help": "pairs of --source-language and --target-language: .tmx, .tsv, .csv, "
-    ".jsonl, each may be gzip, .parquet, or .zip of OPUS",
+    ".jsonl, .json, each may be gzip, .parquet, or .zip of OPUS",
     "tags": ("pair file", "digested"),
 }
 TREE_FILE = {
@@ -246,7 +246,8 @@ class RunOptions:
     )
     print_config: bool = option(
         False,
-        "print the options that are given, here and in --config, as YAML, and exit",
+        "print the options that differ from their defaults, here and in --config, "
+        "as YAML, and exit",
         tags=("not recorded",),
     )
     init_from: pathlib.Path | None = option(

@@ -122,6 +122,16 @@ def test_refuses_before_it_translates(corpus, options, message, capsys):
     assert not list(pathlib.Path().glob("run/*"))
 
 
+@pytest.mark.parametrize("option", [{"alignments": "a.en"}, {"drop_invalid": True}])
+def test_a_file_has_no_options_of_the_targets(corpus, option, capsys):
+    write_arguments("arguments.json", **option)
+
+    line = refusal(capsys, distill.main, command("--config=arguments.json"))
+
+    assert "must be left out, since the teacher" in line
+    assert not corpus[0]
+
+
 def test_refuses_to_hold_out_what_the_teacher_translates(corpus, capsys):
     options = ["--teacher=teacher", "--run-dir=run", "--train-source=a.en"]
 

@@ -276,6 +276,15 @@ def test_text_of_a_zip_file_is_treated_as_text_files_are(tmp_path):
         read(path)
 
 
+def test_rows_may_have_more_than_the_pair(tmp_path):
+    row = {"en": "a\r\nb\rc\r\n", "de": "d", "translation": "e"}
+    (tmp_path / "x.jsonl").write_text(json.dumps(row))
+    (tmp_path / "x.tsv").write_text("\nen\tde\na\tb\n")
+
+    assert read(tmp_path / "x.jsonl") == [("a b c", "d")]
+    assert read(tmp_path / "x.tsv") == [("a", "b")]
+
+
 THREE = [("en", "a"), ("de", "b"), ("fr", "c")]
 
 
@@ -306,6 +315,11 @@ def write_half(path):
             lambda p: write_tmx(p, [("en-GB", "a"), ("es", "b")], [("en-US", "c")]),
             "has en-gb and en-us: name one of them, not 'en'",
         ),
+        (
+            "x.tmx",
+            lambda p: write_tmx(p, [("en-US", "a"), ("es", "b")], [("en", "c")]),
+            "has en-us and en: name en-us",
+        ),
         ("x.zip", write_opus_zip, "x.zip has en, de; not 'es'"),
         ("x.zip", lambda p: p.write_text("PK"), "must be a whole zip file"),
         ("x.csv", write_csv, "x.csv has en, id, de; not 'es'"),
@@ -328,8 +342,18 @@ def write_half(path):
         (
             "x.jsonl",
             lambda p: p.write_text('{"en": "a", "es": "b"}\n{"en": "c", "es": 4}'),
-            r"x.jsonl, pair 2, must be text in UTF-8. Received: \('c', 4\)",
+            r"x.jsonl, pair 2, must be text in UTF-8 .*NUL bytes. Received: \('c', 4\)",
         ),
+        *(
+            (
+                "x.jsonl",
+                lambda p, c=c: p.write_text(f'{{"en": "{c}", "es": ""}}'),
+                "pair 1,",
+            )
+            for c in ("\\ud83d", "\\u0000")
+        ),
+        ("x.json", lambda p: p.write_text("[" * 100_000), "line 1, must be JSON"),
+        ("x.parquet.gz", lambda p: p.write_text("a"), "but for .zip and .parquet, .gz"),
         ("x.parquet", write_parquet, "x.parquet has de, en; not 'es'"),
         ("x.parquet", write_flat_parquet, "x.parquet has id, de, en; not 'es'"),
         ("x.parquet", lambda p: p.write_text("PAR"), "must be whole.*after row 0"),

@@ -24,17 +24,18 @@ def read_pairs(
     rows = map(split_tabs, lines) if tabs else read_csv(lines, path)
     columns = []
     for number, row in enumerate(rows, start=1):
+        if not any(row):
+            continue
         if not columns:
             columns, is_header = find_columns(row, (source, target), path)
             if is_header:
                 continue
-        if any(row):
-            if len(row) <= max(columns):
-                raise UserError(
-                    f"{path}, row {number}, must have {max(columns) + 1} columns or "
-                    f"more. Received: {len(row)}, {row!r:.60}"
-                )
-            yield tuple(row[column] for column in columns)
+        if len(row) <= max(columns):
+            raise UserError(
+                f"{path}, row {number}, must have {max(columns) + 1} columns or "
+                f"more. Received: {len(row)}, {row!r:.60}"
+            )
+        yield tuple(row[column] for column in columns)
 
 
 def find_columns(

@@ -20,9 +20,10 @@ def read_pairs(
         where = f"{path}, line {number},"
         try:
             row = json.loads(line)
-        except ValueError as error:  # It is not JSON or not UTF-8.
+        except (ValueError, RecursionError) as error:  # Not JSON, or not UTF-8.
             raise UserError(f"{where} must be JSON. Received: {error}") from None
-        row = row.get("translation", row) if isinstance(row, dict) else row
+        if isinstance(row, dict) and isinstance(row.get("translation"), dict):
+            row = row["translation"]
         if not isinstance(row, dict):
             raise UserError(
                 f"{where} must be an object in one line. Received: {row!r:.60}"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from command_line.errors import UserError
+from command_line.text_files import find_invalid_byte
 from train.data.corpus import Corpus, FilePairs, refuse_pipe
 from train.data.formats import delimited, json_lines, opus_zip, parquet, tmx
 from train.data.formats.language_codes import require_both
@@ -19,7 +20,7 @@ READERS = {
     ".tmx": tmx.read_pairs,
     ".tsv": functools.partial(delimited.read_pairs, tabs=True),
 }
-LINE_BREAK = re.compile(r"\s*\n\s*")
+LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,18 +43,26 @@ class ReadPairs(Corpus):
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for number, pair in enumerate(self.read(), start=1):
-            if not all(isinstance(text, str | None) for text in pair):
+            if not all(map(is_text, pair)):
                 raise UserError(
-                    f"{self.name}, pair {number}, must be text in UTF-8. "
-                    f"Received: {pair!r:.80}"
+                    f"{self.name}, pair {number}, must be text in UTF-8 without NUL "
+                    f"bytes. Received: {pair!r:.80}"
                 )
-            yield tuple(LINE_BREAK.sub(" ", (text or "").strip("\n")) for text in pair)
+            texts = [(text or "").strip("\r\n") for text in pair]
+            yield tuple(LINE_BREAK.sub(" ", text) for text in texts)
 
     def languages(self) -> tuple[str, str]:
         return tuple("" if code.isdecimal() else code for code in self.codes)
 
     def revision(self) -> str:
         return self.commit
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is `None` or a string that a text file may have."""
+    if not isinstance(value, str):
+        return value is None
+    return not find_invalid_byte(value.encode("utf-8", "surrogatepass"))
 
 
 def open_pair_file(
@@ -65,7 +74,7 @@ def open_pair_file(
         path: Path of the file.
         codes: The codes of both languages.
         drop_invalid: Whether pairs of text files in a zip file are dropped
-            that are not UTF-8.
+            that are not UTF-8 or have NUL bytes.
     """
     require_both(codes, path)
     if not path.exists():
@@ -74,10 +83,11 @@ def open_pair_file(
     suffix = pathlib.Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix == ".zip":
         return FilePairs(*opus_zip.find_files(path, *codes), drop_invalid)
-    if suffix not in READERS:
+    if suffix not in READERS or (suffix == ".parquet" != path.suffix.lower()):
         raise UserError(
             "a file of pairs must end in .zip, "
-            f"{', '.join(READERS)}, or in that and .gz. Received: {path}"
+            f"{', '.join(READERS)}; but for .zip and .parquet, .gz may follow. "
+            f"Received: {path}"
         )
     read = functools.partial(READERS[suffix], path, *codes)
     return ReadPairs(str(path), tuple(codes), read)

@@ -34,10 +34,11 @@ def read_pairs(
 
 def find_columns(schema, codes: tuple[str, str], where: object) -> list[str]:
     """Returns the columns of both languages: `en`, or `translation.en`."""
-    if "translation" not in schema.names:
+    is_there = "translation" in schema.names
+    fields = getattr(schema.field("translation").type, "fields", ()) if is_there else ()
+    if not fields:
         return require_codes(codes, schema.names, where)
-    kind = schema.field("translation").type
-    there = [field.name for field in getattr(kind, "fields", ())]
+    there = [field.name for field in fields]
     return [f"translation.{name}" for name in require_codes(codes, there, where)]
 
 

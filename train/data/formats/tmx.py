@@ -22,7 +22,10 @@ def read_pairs(
     for unit in read_units(path):
         if unit.keys() - there.keys():
             there |= dict.fromkeys(unit)
-            names = [find_code(code, there, path) for code in codes]
+            before, names = names, [find_code(code, there, path) for code in codes]
+            for old, new in zip(before, names, strict=True):
+                if old not in (None, new):  # Pairs of the variant have been read.
+                    raise UserError(f"{path} has {old} and {new}: name {old}")
         if all(name in unit for name in names):
             found = True
             yield tuple(unit[name] for name in names)
