@@ -53,7 +53,7 @@ def translate_document(
         document = read_document(data, format)
         if document.format and not translator.align:
             raise UserError(
-                f"--format {format} needs an export with the signature align for a "
+                f"the format {format} needs an export with the signature align for a "
                 f"document with tags, such as {name}; export the run anew with "
                 "`--signatures all`, or with --format litert"
             )

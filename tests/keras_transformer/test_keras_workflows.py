@@ -34,7 +34,7 @@ def test_on_tensorflow(check):
     "backend", ["jax", pytest.param("torch", marks=pytest.mark.peers("torch"))]
 )
 def test_on_other_backends(backend):
-    """Where there is no TensorFlow."""
+    """The workflows run where TensorFlow cannot be imported."""
     program = (
         "import runpy, sys; sys.modules['tensorflow'] = None; "
         "runpy.run_module('tests.helpers.keras_workflows', run_name='__main__')"

@@ -195,7 +195,7 @@ def test_refuses_a_model_that_cannot_align(
 
     line = refused(translate, f"--export-dir={export_dir}", f"--format={format}")
 
-    assert f"--format {format} needs an export with the signature align" in line
+    assert f"the format {format} needs an export with the signature align" in line
 
 
 @pytest.mark.parametrize("format", ["text", "srt", "vtt"])
