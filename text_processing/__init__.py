@@ -1,1 +1,1 @@
-"""Text that training and exports both read: trees and placeholders."""
+"""Text that training and exports both read: trees, placeholders, language tags."""

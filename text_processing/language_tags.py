@@ -1,0 +1,51 @@
+"""Subwords that tell a model of several languages which ones it translates."""
+
+import dataclasses
+import difflib
+
+from command_line.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class LanguageTags:
+    """The tags of a model of several languages, as `arguments.json` holds them.
+
+    A tag is one subword of the vocabulary. Where the model learned with
+    `python -m train`, the tag of the target's language is first in the source
+    (Johnson et al. 2017). M2M-100 and NLLB have that of the source's language
+    there, and each translation begins with that of its own.
+
+    Attributes:
+        source_tags: Dict from the code of a language to the tag before sources
+            in it; empty if the source's language has none.
+        target_tags: Dict from the code of a language to the tag of translations
+            into it.
+        is_forced: Whether translations begin with their tag; otherwise it is
+            first in the source.
+    """
+
+    source_tags: dict[str, str]
+    target_tags: dict[str, str]
+    is_forced: bool = False
+
+    def find(self, source: str, target: str) -> tuple[list[str], list[str]]:
+        """Returns the tags before a source, and those that its translation begins with.
+
+        Raises:
+            UserError: If the model lacks a language; it names similar codes.
+        """
+        before = [find_code(self.source_tags, source)] if self.source_tags else []
+        tag = find_code(self.target_tags, target)
+        return (before, [tag]) if self.is_forced else ([*before, tag], [])
+
+
+def find_code(tags: dict[str, str], code: str) -> str:
+    if code not in tags:
+        near = difflib.get_close_matches(code, tags, n=5, cutoff=0.5) or sorted(tags)
+        others = len(tags) - len(near)
+        more = f" and {others} others" if others else ""
+        raise UserError(
+            f"the language must be one of the model: {', '.join(near)}{more}. "
+            f"Received: {code or 'none'}"
+        )
+    return tags[code]
