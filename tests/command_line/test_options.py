@@ -126,8 +126,6 @@ def test_a_path_is_one_of_this_machine(capsys, path):
         "translate.explain",
         "serve.__main__",
         "translate.__main__",
-        "paper.table2",
-        "paper.table3.__main__",
     ],
 )
 def test_help_explains_each_option_of_a_command(module, monkeypatch, capsys):
