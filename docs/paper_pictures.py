@@ -9,6 +9,7 @@ import numpy as np
 import keras_transformer as kt
 from keras_transformer.layers.attention import scaled_dot_product_attention
 from keras_transformer.search.options import length_penalty_of
+from paper import table1
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -82,6 +83,17 @@ def draw_positions(axes):
     axes.set(xlabel="feature", ylabel="position")
 
 
+def draw_operations(axes):
+    """Products of a layer of 512 features, as `paper.table1` has."""
+    lengths = np.arange(1, 4097)
+    for kind in ("self-attention", "restricted", "recurrent", "convolution"):
+        row = {"kind": kind, "n": lengths, "d": 512}
+        counts = table1.count_products(row, table1.Sizes()) / lengths / 1e6
+        axes.plot(lengths, counts, label=kind)
+    axes.set(xlabel="length n", ylabel="million multiplications\na position")
+    axes.legend()
+
+
 def draw_schedule(axes):
     steps = np.arange(20_000)
     for width, warmup in ((512, 4000), (512, 8000), (256, 4000)):
@@ -98,6 +110,7 @@ PICTURES = (
     draw_length_penalty,
     draw_causal_mask,
     draw_positions,
+    draw_operations,
     draw_schedule,
 )
 

@@ -108,7 +108,7 @@ def test_every_command_has_its_options():
     page = (DOCS / "options.md").read_text()
     code = [
         path.read_text()
-        for folder in ("train", "export", "convert", "translate")
+        for folder in ("train", "export", "convert", "paper", "translate")
         for path in (DOCS.parent / folder).rglob("*.py")
     ]
     pattern = r'(?:prog="python -m |parse_command\(")([^"]+)"'

@@ -150,7 +150,7 @@ def test_commands_have_the_options_that_it_names(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_modules_and_files_that_it_names_exist(page):
     text = page.read_text("utf-8")
-    ours = "benchmarks|docs|examples|export|tests|train"
+    ours = "benchmarks|docs|examples|export|paper|tests|train"
 
     for name in re.findall(rf"-m\s((?:{ours})\b[\w.]*\w)", text):
         assert importlib.util.find_spec(command_module(name)), name

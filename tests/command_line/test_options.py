@@ -126,6 +126,7 @@ def test_a_path_is_one_of_this_machine(capsys, path):
         "translate.explain",
         "serve.__main__",
         "translate.__main__",
+        "paper.table2",
     ],
 )
 def test_help_explains_each_option_of_a_command(module, monkeypatch, capsys):
