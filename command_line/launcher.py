@@ -24,7 +24,6 @@ COMMANDS = {
     "translate": "translate",
     "evaluate": "translate.evaluate",
     "explain": "translate.explain",
-    "bulk": "translate.bulk",
     "serve": "serve",
     "convert": "convert",
 }
@@ -32,7 +31,7 @@ DISTRIBUTION = "keras-transformer-translation"
 # Another project, whose module has our module's name.
 OTHER_DISTRIBUTION = "keras-transformer"
 # The extras of `setup.cfg` that install what modules import; of others, `train`.
-EXTRAS = {"convert": "convert", "serve": "web", "translate.bulk": "bulk"}
+EXTRAS = {"convert": "convert", "serve": "web"}
 
 
 def install_command(extra: str) -> str:

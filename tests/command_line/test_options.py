@@ -120,7 +120,6 @@ def test_a_path_is_one_of_this_machine(capsys, path):
         "train.average",
         "convert.__main__",
         "export.__main__",
-        "translate.bulk.__main__",
         "export.check",
         "translate.evaluate",
         "translate.explain",

@@ -22,7 +22,7 @@ from train.data.batch_plan import BatchPlan
 from train.data.encoded_pairs import Ids
 from train.fit import make_strategy
 from train.loop.training_model import alignment_losses
-from translate.loading import load_export
+from translate.runtime.saved_model import SavedModelRuntime
 
 GUIDED = dataclasses.replace(SETTINGS, alignment_weight=2.0)
 NAMES = ("source_ids", "target_ids", "labels", "links", "num_tokens")
@@ -122,7 +122,7 @@ def test_the_head_that_was_guided_aligns(corpus, alignments, tmp_path):
         "source": np.array([b"The cat sleeps."], object),
         "target": np.array([b"El gato duerme."], object),
     }
-    first, second = (load_export(export_dir, version) for version in (1, 2))
+    first, second = (SavedModelRuntime(export_dir / version) for version in "12")
     heads = first.ask("explain", texts)["encoder_decoder_attention"]
     for model, expected in (
         (first, heads[0, 0, 0]),
