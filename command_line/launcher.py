@@ -16,8 +16,6 @@ FOLDER = pathlib.Path(__file__).parent.parent
 # The commands by name: what `python -m` runs.
 COMMANDS = {
     "train": "train",
-    "average": "train.average",
-    "distill": "train.distill",
     "export": "export",
     "check": "export.check",
     "browser-page": "export.browser_page",

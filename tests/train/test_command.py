@@ -14,9 +14,8 @@ import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.options import replace_values
 from keras_transformer import SubwordTokenizer
-from tests.helpers.error_capture import refusal as refused_by
 from tests.helpers.small_runs import TINY_OPTIONS, assert_same_run, refused as refusal
-from train import average, data_preparation
+from train import data_preparation
 from train.data.batches import make_dataset
 from train.data.corpus import demo_pairs
 from train.data_preparation import describe_run, load_corpus, resolve_tokenizer
@@ -158,8 +157,6 @@ def test_damaged_arguments_are_refused_in_one_line(
     path.write_text(json.dumps(description)[:100])
     assert message in refusal(capsys, [*new, "--init-from", tmp_path])
     assert f"{path} must be YAML. Rec" in refusal(capsys, [*new, "--config", path])
-    command = ["--last=1", f"--output={tmp_path / 'x.keras'}", "--run-dir", tmp_path]
-    assert message in refused_by(capsys, average.main, command)
 
 
 def test_other_arguments_are_refused_by_name(finished, corpus, capsys):
@@ -320,6 +317,10 @@ def test_quality_is_watched_and_ends_a_run_in_vain(
     assert "pairs read" in output
     train_command.main(command)  # There is nothing more to do.
     assert "pairs read" not in capsys.readouterr().out
+    train_command.main([*command, "--average=1"])  # Only the mean is another.
+    assert json.loads((tmp_path / "model.json").read_text())["checkpoints"] == [
+        "ckpt-2"
+    ]
     assert (tmp_path / "history.csv").read_bytes() == history
 
 

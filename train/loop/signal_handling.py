@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import threading
 import traceback
@@ -24,17 +23,6 @@ def handled_by(handler: Callable, numbers: Iterable[int] = SIGNALS) -> Iterator[
     finally:
         for number, old in before.items():
             signal.signal(number, old)
-
-
-@contextlib.contextmanager
-def ended_with_this_one(process: subprocess.Popen) -> Iterator[None]:
-    """Ends a process, too, if this one ends inside, such as by a signal."""
-    try:
-        yield
-    except BaseException:
-        process.terminate()
-        process.wait()
-        raise
 
 
 def exit_now(number: int, frame) -> None:

@@ -213,8 +213,7 @@ class CheckpointStore:
         if saved:
             raise UserError(
                 f"no checkpoint in {self._folder} is whole; start again in another "
-                "--run-dir, or make a model of weights that are left by `python -m "
-                f"train.average --steps`. There are {', '.join(map(str, saved))}"
+                f"--run-dir. There are {', '.join(map(str, saved))}"
             )
         return False
 
