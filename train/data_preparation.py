@@ -25,7 +25,6 @@ from train.data.derived_corpora import in_both_directions, with_placeholders
 from train.data.encoded_corpus import DigestCachedCorpus, Encoded, encode_corpus
 from train.data.held_out import WithoutSources, hold_out
 from train.data.vocabulary import VocabularySizeError, make_vocabulary
-from train.data.word_links import LinkedPairs
 from train.loop.update_options import DEFAULT_NUM_EPOCHS
 from train.options import CorpusOptions, Options
 from train.run import run_description
@@ -70,9 +69,6 @@ def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus
         sides = [getattr(corpus, f"{split}_{side}") for side in SIDES]
         files = [path] if path else sides
         pairs = open_files(files, corpus.languages, corpus.drop_invalid)
-        if corpus.alignments and split == "train":
-            pairs = LinkedPairs(pairs, corpus.alignments)
-            files = [*files, corpus.alignments]
         return DigestCachedCorpus(pairs, files, cache)
     return open_corpus(
         corpus.dataset,
@@ -115,9 +111,6 @@ def describe_run(
     )
     if start:
         description.decoding = start.decoding
-    if given.corpus.alignments:
-        # The head that `alignment_losses` train.
-        description.decoding = {**description.decoding, "align_head": 0}
     sources = [corpus.languages()[0] for corpus in reversed(pairs)]
     description.source_language = next(filter(None, sources), "")
     description.revision = pairs[0].revision()

@@ -15,7 +15,7 @@ from train.loop import multi_worker
 from train.loop.distributed_optimizer import DistributedAdam, distributed
 from train.loop.memory_check import check_memory
 from train.loop.training_model import TrainingModel
-from train.loop.update_options import ALIGNMENT_WEIGHT, PRECISIONS, UpdateOptions
+from train.loop.update_options import PRECISIONS, UpdateOptions
 from train.monitoring.progress import Progress, ProgressLine, TensorBoardCurves
 from train.run.early_stopping import EarlyStopping, ValidationOptions
 from train.run.training_state import TrainingState
@@ -96,11 +96,7 @@ def make_training_model(
             dtype=PRECISIONS[update_options.precision],
             name="transformer",
         )
-    training_model = TrainingModel(
-        transformer,
-        preset.recipe.label_smoothing,
-        update_options.alignment_weight or ALIGNMENT_WEIGHT,
-    )
+    training_model = TrainingModel(transformer, preset.recipe.label_smoothing)
     with strategy.scope():
         training_model.build()
         schedule = update_options.make_schedule(preset)

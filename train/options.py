@@ -99,14 +99,6 @@ class CorpusOptions:
         kind=positive(int),
         metavar="PAIRS",
     )
-    alignments: pathlib.Path | None = option(
-        None,
-        "links between the words of each training pair, which one head of "
-        "attention learns; a line is such as 0-0 1-2 (source-target, counted "
-        "from 0 between blanks; Pharaoh's format)",
-        **PATH,
-        tags=("digested",),
-    )
     mixture: pathlib.Path | None = option(
         None,
         "JSON list of training sources and their weights; the validation set "
@@ -307,7 +299,6 @@ FILES = option_names_tagged(Options, "text file")
 PAIRS = option_names_tagged(Options, "pair file")
 TREES = option_names_tagged(Options, "tree file")
 TFDS_OPTIONS = option_names_tagged(Options, "of a set")
-LINK_OPTIONS = ("alignments", "alignment_weight")
 LANGUAGES = ("source_language", "target_language")
 
 

@@ -11,7 +11,7 @@ from train import options
 from train.corpus_size_recipes import fill_in_recipe
 from train.data.vocabulary import check_placeholders, check_vocabulary, count_pieces
 from train.loop import multi_worker
-from train.loop.update_options import ALIGNMENT_WEIGHT, BATCH_TOKENS, INVERSE_SQRT
+from train.loop.update_options import BATCH_TOKENS, INVERSE_SQRT
 from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, CorpusOptions, Options
 from train.run.early_stopping import ValidationOptions
 from train.run.fine_tuning import FinishedRun
@@ -22,19 +22,16 @@ NEEDED = {
     **dict.fromkeys(options.LANGUAGES, ("dataset", "mixture", *options.PAIRS)),
     "train_split": ("dataset",),
     "validation_split": ("dataset",),
-    "alignment_weight": ("alignments",),
 }
 EXCLUDED = {
     "dataset": (*options.PAIRS, *options.FILES),
     "mixture": (options.PAIRS[0], *options.FILES[:2]),
     "train_split": ("mixture",),  # A source of it names its own.
     "validation_size": ("dataset", "mixture", "validation_pairs", "validation_source"),
-    # The words of a pair must be those of the file.
-    "alignments": ("dataset", "mixture", "drop_invalid", "placeholders"),
 }
 NOT_OF_TREES = (
     *("dataset", *options.PAIRS, *options.FILES, "mixture", *options.TFDS_OPTIONS),
-    *("drop_invalid", "placeholders", "validation_size", *options.LINK_OPTIONS),
+    *("drop_invalid", "placeholders", "validation_size"),
     *("validate_bleu", "bleu_tokenize"),
 )
 
@@ -83,7 +80,6 @@ def resolve(
         "preset": None if start else default_preset(given),
         "batch_tokens": BATCH_TOKENS,
         "schedule": INVERSE_SQRT,
-        "alignment_weight": ALIGNMENT_WEIGHT if given.corpus.alignments else None,
         "both_directions": False,
     }
     asked = values_of(given)

@@ -389,11 +389,10 @@ def test_a_file_of_options_is_printed_and_read(corpus, tmp_path, capsys):
 
 def test_two_files_are_enough(corpus, tmp_path, capsys):
     run_dir = tmp_path / "run"
-    paths = [tmp_path / "all.en", tmp_path / "all.es", tmp_path / "links"]
-    for path, text in zip(paths, corpus[1:4:2], strict=False):
+    paths = [tmp_path / "all.en", tmp_path / "all.es"]
+    for path, text in zip(paths, corpus[1:4:2], strict=True):
         path.write_text(2 * pathlib.Path(text).read_text())
-    paths[2].write_text(2 * ("\n" + 60 * "0-0\n"))
-    names = ("--train-source", "--train-target", "--alignments")
+    names = ("--train-source", "--train-target")
     options = [f"{name}={path}" for name, path in zip(names, paths, strict=True)]
     options += [*TINY_OPTIONS, "--both-directions", "--run-dir", str(run_dir)]
 

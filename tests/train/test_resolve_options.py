@@ -184,13 +184,7 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
         (TREES[1:], "a parser needs --train-trees.*Received: --validation-trees$"),
         ([*TREES, "--mixture=x"], "--mixture$"),
         ([*TREES, "--validate-bleu=2"], "--validate-bleu$"),
-        ([*TREES, "--alignment-weight=1"], "--alignment-w"),
         (["--dataset=demo", "--drop-invalid"], "needs --train-source or --train-p"),
-        (["--dataset=demo", "--alignment-weight=1"], "needs --alignments"),
-        (
-            [*GIVEN_FILES, "--alignments=x", "--placeholders"],
-            "Received: --placeholders",
-        ),
         (TREES[:1], "needs .* and --validation-trees.*Received: --train-trees$"),
     ],
 )

@@ -14,8 +14,6 @@ import json
 import pathlib
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-
 from command_line.bleu_tokenizer import language_of
 from command_line.errors import UserError
 from command_line.text_files import find_invalid_byte, read_lines, read_numbered_lines
@@ -63,14 +61,6 @@ class Corpus(abc.ABC):
         """Returns the publisher's revision of the text; `""` if unknown."""
         return ""
 
-    def links(self) -> Iterator[np.ndarray] | None:
-        """Returns, if they are known, the links between words of each pair.
-
-        Each is an int array `(n, 2)` of the positions of a word of the source
-        and one of the target.
-        """
-        return None
-
     def symbols(self) -> list[str]:
         """Returns texts that are one subword each, with a blank before, if any."""
         return []
@@ -96,9 +86,6 @@ class CorpusWrapper(Corpus):
 
     def revision(self) -> str:
         return self._corpus.revision()
-
-    def links(self) -> Iterator[np.ndarray] | None:
-        return self._corpus.links()
 
     def symbols(self) -> list[str]:
         return self._corpus.symbols()

@@ -13,7 +13,6 @@ from train.data.encoded_pairs import EncodedPairs
 BATCH_TOKENS = 25_000
 DEFAULT_NUM_EPOCHS = 40
 INVERSE_SQRT = "inverse-sqrt"
-ALIGNMENT_WEIGHT = 0.1
 PRECISIONS = {
     "float32": "float32",
     "bfloat16": "mixed_bfloat16",
@@ -68,13 +67,6 @@ class UpdateOptions:
         "root of the update, none, or to 0 after the last update (default: "
         f"{INVERSE_SQRT}, Section 5.3)",
         choices=[INVERSE_SQRT, *DECAYS],
-    )
-    alignment_weight: float | None = option(
-        None,
-        "weight of the loss that draws attention to the links of --alignments "
-        f"(default: {ALIGNMENT_WEIGHT})",
-        kind=positive(float),
-        metavar="W",
     )
     precision: str = option(
         "float32",
