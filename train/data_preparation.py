@@ -5,7 +5,6 @@ import pathlib
 import re
 
 from command_line.bleu_tokenizer import choose_tokenizer, make_bleu
-from command_line.config_file import read_yaml
 from command_line.options import replace_values
 from command_line.text_files import write_atomically
 from keras_transformer import Preset
@@ -29,7 +28,7 @@ from train.loop.update_options import DEFAULT_NUM_EPOCHS
 from train.options import CorpusOptions, Options
 from train.run import run_description
 from train.run.fine_tuning import FinishedRun
-from train.run.run_description import COMPARED, RunDescription
+from train.run.run_description import RunDescription
 
 
 def load_corpus(given: Options) -> tuple[Corpus, Corpus]:
@@ -114,24 +113,13 @@ def describe_run(
     sources = [corpus.languages()[0] for corpus in reversed(pairs)]
     description.source_language = next(filter(None, sources), "")
     description.revision = pairs[0].revision()
-    run_dir, path = given.run.run_dir, given.run.config
-    asked = given.training.steps_per_epoch
-    repeats = path is not None and isinstance(read_yaml(path).get("arguments"), dict)
-    repeated = RunDescription.load(path) if repeats else None
-    if repeated and run_dir.name != options.BOTH_DIRECTIONS:  # It differs by design.
-        parts = (*COMPARED, "packages")
-        found = repeated.compare(description, options.NOT_COMPARED, parts)
-        differences = f"but for {'; '.join(found)}" if found else "exactly"
-        print(f"repeats {path} {differences}")
-        asked = asked or repeated.steps_per_epoch
-    earlier = description.find_earlier(run_dir, options.NOT_COMPARED)
+    earlier = description.find_earlier(given.run.run_dir, options.NOT_COMPARED)
     default = max(100, preset.recipe.steps // DEFAULT_NUM_EPOCHS)
     if earlier:
         default, description.packages = earlier.steps_per_epoch, earlier.packages
-    description.steps_per_epoch = asked or default
-    # The batches of a run that is resumed or repeated stay the same.
-    if earlier or repeated:
-        description.row_multiple = (earlier or repeated).row_multiple
+        # The batches of a run that is resumed stay the same.
+        description.row_multiple = earlier.row_multiple
+    description.steps_per_epoch = given.training.steps_per_epoch or default
     return description, earlier is not None
 
 

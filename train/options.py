@@ -12,7 +12,7 @@ import dataclasses
 import pathlib
 import sys
 
-from command_line.config_file import format_config, read_config
+from command_line.config_file import read_config
 from command_line.options import (
     add_options,
     option,
@@ -156,11 +156,6 @@ class CorpusOptions:
         "them; without it, all such lines are listed",
         tags=("not compared",),
     )
-    allow_validation_in_training: bool = option(
-        False,
-        "train although all validation pairs are in training",
-        tags=("not compared",),
-    )
     placeholders: bool = option(
         False,
         "in every other pair, what both sides share of addresses, variables "
@@ -224,22 +219,11 @@ class RunOptions:
         metavar="DEVICE",
         tags=("not recorded",),
     )
-    deterministic: bool = option(
-        False,
-        "let a GPU, too, give the same bits each time, at some cost; a CPU "
-        "does so without it",
-    )
     config: pathlib.Path | None = option(
         None,
         "options in YAML, such as `seed: 7`, or the arguments.json of a run, "
         "which is repeated; options of the command line replace its own",
         **PATH,
-        tags=("not recorded",),
-    )
-    print_config: bool = option(
-        False,
-        "print the options that differ from their defaults, here and in --config, "
-        "as YAML, and exit",
         tags=("not recorded",),
     )
     init_from: pathlib.Path | None = option(
@@ -310,8 +294,4 @@ def parse_options(
     parser = argparse.ArgumentParser(prog="python -m train", description=description)
     add_options(parser, Options)
     words = [*read_config(argv, Options), *argv]
-    given = read_options(parse_or_show_examples(parser, words, EXAMPLES), Options)
-    if given.run.print_config:
-        print(format_config(given), end="")
-        raise SystemExit
-    return given
+    return read_options(parse_or_show_examples(parser, words, EXAMPLES), Options)

@@ -11,7 +11,7 @@ from tests.helpers.small_runs import TINY_OPTIONS
 from train.corpus_size_recipes import CorpusSizeRecipe, describe_recipe
 from train.data.corpus import TreePairs
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data_preparation import describe_run, load_corpus, write_held_out
+from train.data_preparation import load_corpus, write_held_out
 from train.loop import multi_worker
 from train.options import FILES, parse_options
 from train.resolve_options import check_corpus, resolve
@@ -191,37 +191,6 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
 def test_refuses_options_that_do_not_go_together(options, message):
     with pytest.raises(UserError, match=message):
         resolve(parse(*options), None)
-
-
-@pytest.mark.parametrize(
-    ("name", "asked", "steps_per_epoch"),
-    [
-        ("run", None, 7),
-        ("run/both-directions", None, 100_000 // 40),
-        ("run/both-directions", 7, 7),
-    ],
-)
-def test_the_first_part_of_a_repeated_run_differs_by_design(
-    name, asked, steps_per_epoch, tmp_path, capsys
-):
-    path = tmp_path / "arguments.json"
-    arguments = {"seed": 3, "steps_per_epoch": asked}
-    arguments |= {"vocabulary_size": 1_500, "max_length": 256}
-    content = {"arguments": arguments, "steps_per_epoch": 7, "row_multiple": 24}
-    content |= {"preset": {"description": ""}, "packages": {}}
-    path.write_text(json.dumps(content))
-    run_dir = f"--run-dir={tmp_path / name}"
-    repeated = ["--config", str(path), "--dataset=demo"]
-    given, preset = resolve(parse_options([run_dir, *repeated]), None)
-    pairs = load_corpus(given)
-
-    description, resumed = describe_run(given, preset, pairs, None)
-
-    assert not resumed
-    is_compared = f"repeats {path}" in capsys.readouterr().out
-    assert is_compared == (name == "run")
-    assert description.steps_per_epoch == steps_per_epoch
-    assert description.row_multiple == 24
 
 
 NUMBERS = [

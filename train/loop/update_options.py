@@ -55,12 +55,6 @@ class UpdateOptions:
     learning_rate_scale: float = option(
         1.0, "factor of the paper's learning rate (Section 5.3)", kind=positive(float)
     )
-    peak_learning_rate: float | None = option(
-        None,
-        "highest learning rate, such as 5e-4, instead of the paper's",
-        kind=positive(float),
-        metavar="RATE",
-    )
     schedule: str | None = option(
         None,
         "fall of the learning rate after the warm-up: with the inverse square "
@@ -90,13 +84,7 @@ class UpdateOptions:
     seed: int = option(0, "of weights, dropout and order", kind=int)
 
     def check_schedule(self, preset: Preset) -> None:
-        """Refuses options of the learning rate that exclude each other."""
-        if self.peak_learning_rate and self.learning_rate_scale != 1:
-            raise UserError(
-                "--peak-learning-rate must come without --learning-rate-scale. "
-                f"Received: {self.peak_learning_rate} and "
-                f"{self.learning_rate_scale}"
-            )
+        """Refuses a learning rate that would fall within the warm-up."""
         recipe = preset.recipe
         if self.schedule in DECAYS and recipe.steps < recipe.warmup_steps:
             raise UserError(
@@ -112,8 +100,6 @@ class UpdateOptions:
         width, recipe = preset.architecture.hidden_dim, preset.recipe
         paper_peak = (width * recipe.warmup_steps) ** -0.5
         scale = self.learning_rate_scale
-        if self.peak_learning_rate:
-            scale = self.peak_learning_rate / paper_peak
         if self.schedule not in DECAYS:
             return TransformerSchedule(width, recipe.warmup_steps, scale)
         return WarmupDecay(
