@@ -374,7 +374,7 @@ def test_what_a_server_says_stays_here(capsys):
     assert batches == [[b"a", b"b"], [b"a"]]  # It is asked once.
 
 
-def test_an_error_of_ours_is_logged_with_the_id_of_the_request(capfd):
+def test_an_error_of_ours_is_logged(capfd):
     def fail(texts):
         raise MemoryError("of many details")
 
@@ -384,9 +384,7 @@ def test_an_error_of_ours_is_logged_with_the_id_of_the_request(capfd):
     assert answer.status == 500
     assert list(answer.json()) == ["error"]
     assert "details" not in answer.json()["error"]
-    logged = capfd.readouterr().err
-    assert "MemoryError" in logged
-    assert f"request {answer.headers['x-request-id']} failed" in logged
+    assert "MemoryError" in capfd.readouterr().err
 
 
 def test_several_pairs_have_their_own_models():
