@@ -12,7 +12,6 @@ from keras_transformer import Preset, Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.loop.distributed_optimizer import DistributedAdam, distributed
-from train.loop.memory_check import check_memory
 from train.loop.training_model import TrainingModel
 from train.loop.update_options import PRECISIONS, UpdateOptions
 from train.monitoring.progress import Progress, ProgressLine, TensorBoardCurves
@@ -147,7 +146,6 @@ def fit(
         best = EarlyStopping(state, validation_options)
         if start >= steps or best.out_of_patience:
             return best
-        check_memory(training_model, plan, strategy, start, limit)
         first_epoch = -(-start // steps_per_epoch)
         training_model.fit(
             make_dataset(plan, strategy, start, None, limit),

@@ -127,14 +127,6 @@ class BatchPlan:
         sources, labels = (np.pad(x, ((0, missing), (0, 0))) for x in (sources, labels))
         return sources, shift_right(labels), labels, np.float32(tokens)
 
-    def find_shape(self, j: int, number: int) -> int:
-        """Returns the number of a batch of `shapes[number]` in `j`'s pass."""
-        pass_index = j // self.batches_per_pass
-        # Batches are sorted by shape before they are shuffled.
-        first = sum(self.num_batches[:number])
-        place = int(np.argmax(self._order(pass_index).places == first))
-        return pass_index * self.batches_per_pass + place
-
     def _count_batches(self) -> tuple[int, ...]:
         """Returns the batches of each shape."""
         batches = []

@@ -1,1 +1,1 @@
-"""One training update: model, loss, optimizer, memory check."""
+"""One training update: model, loss, optimizer."""
