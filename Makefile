@@ -48,7 +48,7 @@ PYTEST = $(PY) -m pytest -n 2 --dist loadgroup
 test: .venv/test.stamp
 	$(PYTEST) -m "not slow and not peers"
 
-# The few tests that take long: killed runs, half precision.
+# The few tests that take long: killed runs, lost workers, half precision.
 slow: .venv/test.stamp
 	$(PYTEST) -m "slow and not peers"
 

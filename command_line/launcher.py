@@ -62,6 +62,7 @@ def main() -> None:
     )
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     args = parser.parse_args(sys.argv[1:] or ["--help"])
+    # Commands start others, such as workers, which inherit this.
     paths = [str(FOLDER), os.environ.get("PYTHONPATH")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     # Python would else import a `train.py` from where the command is run.

@@ -9,6 +9,7 @@ with more --steps one that has ended.
 
 import dataclasses
 import functools
+import signal
 import sys
 
 import tensorflow as tf
@@ -31,12 +32,18 @@ from train.data_preparation import (
     prepare,
     resolve_tokenizer,
 )
-from train.loop import signal_handling
+from train.loop import multi_worker, signal_handling
 from train.loop.training_model import TrainingModel
 from train.monitoring.corpus_report import describe_training, write_report
 from train.monitoring.final_model import write_final_model
 from train.monitoring.validation_bleu import make_validation_bleu
-from train.options import BOTH_DIRECTIONS, CORPUS_SIZE_RECIPE, Options, parse_options
+from train.options import (
+    BOTH_DIRECTIONS,
+    CORPUS_SIZE_RECIPE,
+    DIGESTED,
+    Options,
+    parse_options,
+)
 from train.resolve_options import resolve
 from train.run import run_folder
 from train.run.early_stopping import ValidationOptions
@@ -46,24 +53,33 @@ from train.run.run_description import read_arguments
 
 def run(given: Options) -> None:
     """Trains the model in the run folder, which is locked."""
+    # The other workers wait while the chief encodes, so join them first.
     strategy = fit.make_strategy(given.run.devices)
+    if multi_worker.is_multi_worker():  # TensorFlow has replaced the handlers.
+        for number in signal_handling.SIGNALS:
+            signal.signal(number, signal_handling.exit_now)
     start = load_initial_run(given.run.init_from, given.run.extend_vocabulary)
     run_dir = given.run.run_dir
     earlier = read_arguments(run_dir) or read_arguments(run_dir / BOTH_DIRECTIONS)
     # Options are checked before the text is read.
     options, preset = resolve(given, start, earlier)
-    pairs = load_corpus(options)
+    pairs = None
+    if multi_worker.is_chief():
+        pairs = load_corpus(options)
     if options.run.recipe == CORPUS_SIZE_RECIPE:
         size = len(pairs[0])
         options, preset = resolve(given, start, earlier, size)
         if text := describe_recipe(given, options, size):
             print(text)
-    if given.corpus.vocabulary_size is None and not start:
+    if given.corpus.vocabulary_size is None and not (
+        start or multi_worker.is_multi_worker()
+    ):
         options = fit_vocabulary_size(options, pairs[0])
     if options.run.both_directions:
         start = train_both_directions(options, preset, pairs, strategy)
     train(options, preset, pairs, start, strategy)
-    print(f"Next:\n  python -m export --run-dir {run_dir} --export-dir EXPORT_DIR")
+    if multi_worker.is_chief():
+        print(f"Next:\n  python -m export --run-dir {run_dir} --export-dir EXPORT_DIR")
 
 
 def train_both_directions(
@@ -94,17 +110,28 @@ def train_both_directions(
 def train(
     options: Options,
     preset: Preset,
-    pairs: tuple[Corpus, Corpus],
+    pairs: tuple[Corpus, Corpus] | None,
     start: FinishedRun | None,
     strategy: tf.distribute.Strategy,
 ) -> None:
     """Trains one model, in its run folder, and writes it."""
-    options = resolve_tokenizer(options, pairs)
-    description, resumes = describe_run(options, preset, pairs, start)
+    if multi_worker.is_multi_worker():
+        asked = options.arguments()
+        compared = {n: x for n, x in asked.items() if n not in DIGESTED}
+        multi_worker.check_same_arguments(strategy, compared)
+    if multi_worker.is_chief():
+        options = resolve_tokenizer(options, pairs)
+        description, resumes = describe_run(options, preset, pairs, start)
     # Check everything before a large corpus is encoded.
     with fit.explain_out_of_memory():
         training_model = make_training_model(options, preset, start, strategy)
-    prepared = prepare(options, pairs, start, description, resumes)
+    prepared = None
+    if multi_worker.is_chief():
+        prepared = prepare(options, pairs, start, description, resumes)
+    if multi_worker.is_multi_worker():
+        prepared = multi_worker.send_from_chief(
+            strategy, prepared, options.run.run_dir / "received"
+        )
     fit_and_finish(options, preset, prepared, training_model, strategy)
 
 
@@ -166,7 +193,10 @@ def fit_and_finish(
     write_report(report, run_dir)
     make_bleu = functools.partial(
         make_validation_bleu,
-        options.validation,
+        # The chief chose the tokenizer that the target language needs.
+        dataclasses.replace(
+            options.validation, bleu_tokenize=description.arguments["bleu_tokenize"]
+        ),
         prepared.validation_text,
         prepared.protos,
         run_dir,
@@ -185,23 +215,31 @@ def fit_and_finish(
             options.validation,
             monitors,
         )
-        write_final_model(
-            best,
-            preset.recipe.warmup_steps,
-            training_model,
-            validation_plan,
-            update_options,
-            num_replicas,
-            run_dir,
-            make_bleu() if prepared.validation_text else None,
-        )
+        if multi_worker.is_chief():
+            write_final_model(
+                best,
+                preset.recipe.warmup_steps,
+                training_model,
+                validation_plan,
+                update_options,
+                num_replicas,
+                run_dir,
+                make_bleu() if prepared.validation_text else None,
+            )
 
 
 def main(argv: list[str] | None = None) -> None:
-    with signal_handling.handled_by(signal_handling.exit_now), exit_on_user_error():
+    with (
+        signal_handling.handled_by(signal_handling.exit_now),
+        multi_worker.join_before_exit(),
+        exit_on_user_error(),
+    ):
         given = parse_options(argv, __doc__)
-        with run_folder.locked(given.run.run_dir):
-            run(given)
+        with (
+            run_folder.locked_or_temporary(given.run.run_dir) as run_dir,
+            multi_worker.exit_on_worker_error(),
+        ):
+            run(replace_values(given, run_dir=run_dir))
 
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ def load_or_learn_vocabulary(
 
 @dataclasses.dataclass(frozen=True)
 class PreparedData:
-    """Data of a run.
+    """Data of a run; on several workers the chief prepares it.
 
     Attributes:
         protos: SentencePiece models of sources and of targets; the second is

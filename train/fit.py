@@ -11,6 +11,7 @@ from command_line.errors import UserError, first_line
 from keras_transformer import Preset, Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
+from train.loop import multi_worker
 from train.loop.distributed_optimizer import DistributedAdam, distributed
 from train.loop.training_model import TrainingModel
 from train.loop.update_options import PRECISIONS, UpdateOptions
@@ -20,13 +21,18 @@ from train.run.training_state import TrainingState
 
 
 def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
-    """Chooses the distribution strategy, over devices of this machine."""
-    cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver().cluster_spec()
-    if sum(map(cluster.num_tasks, cluster.jobs)) > 1:
-        raise UserError(
-            "training uses the GPUs of one machine, without TF_CONFIG. "
-            f"Received: TF_CONFIG with the cluster {cluster.as_dict()}"
-        )
+    """Chooses the distribution strategy.
+
+    With `TF_CONFIG` set, it uses the visible devices of all workers.
+    """
+    if multi_worker.is_multi_worker():
+        if devices:
+            raise UserError(
+                "CUDA_VISIBLE_DEVICES chooses the GPUs of a machine where "
+                "TF_CONFIG is set, and --devices must be left out. "
+                f"Received: --devices {' '.join(devices)}"
+            )
+        return multi_worker.make_strategy()
     visible = [
         device.name.removeprefix("/device:")
         for device in tf.config.list_logical_devices()
@@ -141,8 +147,10 @@ def fit(
     steps_per_epoch = update_options.steps_per_epoch
     validation_steps = validation_plan.batches_per_pass
     with strategy.scope():
-        state = TrainingState(training_model, run_dir, update_options.average)
-        start = state.restore()
+        # The other workers' run folder is a temporary one, which nobody reads.
+        keep = update_options.average if multi_worker.is_chief() else 1
+        state = TrainingState(training_model, run_dir, keep)
+        start = state.restore(strategy)
         best = EarlyStopping(state, validation_options)
         if start >= steps or best.out_of_patience:
             return best

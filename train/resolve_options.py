@@ -10,6 +10,7 @@ from keras_transformer.presets import find_preset
 from train import options
 from train.corpus_size_recipes import fill_in_recipe
 from train.data.vocabulary import check_placeholders, check_vocabulary, count_pieces
+from train.loop import multi_worker
 from train.loop.update_options import BATCH_TOKENS, INVERSE_SQRT
 from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, CorpusOptions, Options
 from train.run.early_stopping import ValidationOptions
@@ -127,8 +128,8 @@ def choose_recipe(given: Options, earlier: dict | None, obstacles: list[str]) ->
     """Returns the recipe that is given, or the default.
 
     Numbers of training follow the size of the corpus by default for the presets
-    tiny and small, but not for the demo, parsing, fine-tuning, or for a run that
-    began without.
+    tiny and small, but not for the demo, parsing, fine-tuning, on several
+    machines, or for a run that began without.
     """
     recipe = given.run.recipe
     if recipe == CORPUS_SIZE_RECIPE:
@@ -167,11 +168,12 @@ def resolve_validation(
 def find_obstacles(given: Options) -> list[str]:
     """Returns what makes a run other than a new translation model.
 
-    That is another task, or a model to start from.
+    That is another task, a model to start from, or several machines.
     """
     obstacles = {
         "--train-trees": given.corpus.is_parsing,
         "--init-from": given.run.init_from is not None,
+        "TF_CONFIG": multi_worker.is_multi_worker(),
     }
     return [name for name, there in obstacles.items() if there]
 
@@ -179,8 +181,8 @@ def find_obstacles(given: Options) -> list[str]:
 def refuse_obstacles(option: str, obstacles: list[str]) -> None:
     if obstacles:
         raise UserError(
-            f"{option} is for translation models that start from random weights. "
-            f"Received: {obstacles[0]}"
+            f"{option} is for translation models that start from random weights "
+            f"on one machine. Received: {obstacles[0]}"
         )
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 import types
 
 import keras
@@ -196,13 +195,6 @@ def test_final_scores_take_the_memory_of_one_device(pairs, num_replicas, most):
 def test_refuses_devices(devices, message):
     with pytest.raises(UserError, match=message):
         make_strategy(devices)
-
-
-def test_a_cluster_of_several_machines_is_refused(monkeypatch):
-    config = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker"}}
-    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    with pytest.raises(UserError, match="without TF_CONFIG. Received: .*'b:1'"):
-        make_strategy(None)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from train.corpus_size_recipes import CorpusSizeRecipe, describe_recipe
 from train.data.corpus import TreePairs
 from train.data.encoded_corpus import DigestCachedCorpus
 from train.data_preparation import load_corpus, write_held_out
+from train.loop import multi_worker
 from train.options import FILES, parse_options
 from train.resolve_options import check_corpus, resolve
 from train.run.run_description import read_arguments
@@ -276,6 +277,13 @@ def test_numbers_by_size_are_refused_where_they_cannot_be(option, obstacle):
     corpus = TREES[1:] if "trees" in obstacle else GIVEN_FILES
     with pytest.raises(UserError, match=f"Received: {obstacle.split('=')[0]}"):
         resolve(parse(obstacle, option, *corpus), None)
+
+
+def test_several_machines_keep_the_numbers_of_the_preset(monkeypatch):
+    monkeypatch.setattr(multi_worker, "is_multi_worker", lambda: True)
+    assert resolve(parse_tiny(*GIVEN_FILES))[0].run.recipe == "paper"
+    with pytest.raises(UserError, match="on one machine. Received: TF_CONFIG"):
+        resolve(parse_tiny("--recipe=corpus-size", *GIVEN_FILES))
 
 
 def test_a_run_with_the_recipe_may_become_longer(corpus, tmp_path, capsys):

@@ -56,9 +56,12 @@ def make_dataset(
 
     def for_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
         replicas = context.num_replicas_in_sync
+        local_replicas = replicas // context.num_input_pipelines
+        offset = context.input_pipeline_id * local_replicas
 
         def read(i):
-            return make_replica_batch(plan, *divmod(int(i), replicas), replicas, limit)
+            j, local = divmod(int(i), local_replicas)
+            return make_replica_batch(plan, j, offset + local, replicas, limit)
 
         def load(i):
             values = tf.numpy_function(read, [i], dtypes, stateful=False)
@@ -66,8 +69,8 @@ def make_dataset(
                 value.set_shape(shape)
             return dict(zip(contents, values, strict=True))
 
-        end = tf.int64.max if last is None else last * replicas
-        numbers = tf.data.Dataset.range(first * replicas, end)
+        end = tf.int64.max if last is None else last * local_replicas
+        numbers = tf.data.Dataset.range(first * local_replicas, end)
         dataset = numbers.map(load, num_parallel_calls=2, deterministic=True)
         # Turn autotuning off: nothing needs it, and its sleeping thread delays
         # the end of an iterator by up to a minute.

@@ -1,1 +1,1 @@
-"""One training update: model, loss, optimizer."""
+"""One training update: model, loss, optimizer, workers."""

@@ -4,16 +4,20 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+
+from train.loop import multi_worker
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SECONDS_TO_END = 5.0
 
 
 @contextlib.contextmanager
-def handled_by(handler: Callable) -> Iterator[None]:
-    """Installs `handler(number, frame)` for both signals."""
-    before = {number: signal.signal(number, handler) for number in SIGNALS}
+def handled_by(handler: Callable, numbers: Iterable[int] = SIGNALS) -> Iterator[None]:
+    """Installs `handler(number, frame)` for signals, by default for both."""
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
@@ -24,6 +28,10 @@ def handled_by(handler: Callable) -> Iterator[None]:
 def exit_now(number: int, frame) -> None:
     """Ends the program, with the exit code that shells expect."""
     print("interrupted. The same command resumes from what is saved")
+    if multi_worker.is_multi_worker():  # What ends may wait for other workers.
+        timer = threading.Timer(SECONDS_TO_END, os._exit, [128 + number])
+        timer.daemon = True
+        timer.start()
     raise SystemExit(128 + number)
 
 
@@ -31,7 +39,8 @@ def exit_now(number: int, frame) -> None:
 def skip_thread_shutdown() -> Iterator[None]:
     """Ends the process immediately when the program exits or fails.
 
-    Python would wait for TensorFlow's threads, some of which wait for Python.
+    Python would wait for TensorFlow's threads, some of which wait for Python
+    or for lost workers.
     """
     try:
         yield

@@ -20,7 +20,7 @@ class TrainingModel(keras.Model):
     """Trains a Transformer to predict each next token.
 
     The loss of an update is the mean over the target tokens of the whole batch,
-    over all replicas and micro-batches: each part divides its sum by
+    over all replicas, workers and micro-batches: each part divides its sum by
     `num_tokens`, which comes with the batch, and the gradients are summed.
     Logits are computed for real tokens only.
 
@@ -58,6 +58,11 @@ class TrainingModel(keras.Model):
         results = {name: mean.result() for name, mean in self.means.items()}
         likelihood = results.pop("negative_log_likelihood")
         results["perplexity"] = tf.exp(likelihood)
+        strategy = tf.distribute.get_strategy()
+        several = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        if several and not tf.distribute.in_cross_replica_context():
+            # Keras would reduce them over an axis (tensorflow#72388).
+            results = {k: tf.reshape(v, [1]) for k, v in results.items()}
         return results
 
     def train_step(self, batch):
@@ -188,7 +193,7 @@ def add_bias_column(states, embedding):
 
 
 def to_float(value) -> float:
-    """Returns a metric, a tensor of one number, as float."""
+    """Returns a metric as float; several workers return an array of one."""
     return float(np.ravel(value)[0])
 
 

@@ -4,9 +4,11 @@ import dataclasses
 import math
 
 import keras
+import tensorflow as tf
 
 from command_line import bleu_tokenizer
 from command_line.options import natural, option, positive
+from train.loop import multi_worker
 from train.run.run_folder import step_of
 from train.run.training_state import TrainingState
 
@@ -69,7 +71,8 @@ class EarlyStopping(keras.callbacks.Callback):
         self.state = state
         self._column, self._sign = COLUMNS[options.best_by or "loss"]
         self._patience = options.patience
-        state.checkpoints_to_keep = self.checkpoints_to_keep
+        if multi_worker.is_chief():
+            state.checkpoints_to_keep = self.checkpoints_to_keep
 
     @property
     def out_of_patience(self) -> bool:
@@ -78,7 +81,10 @@ class EarlyStopping(keras.callbacks.Callback):
             return False
         scores = [score for _, score in self._scores(self.state.history)]
         waited = len(scores) - 1 - scores.index(max(scores)) if scores else 0
-        return waited >= self._patience
+        # Only the chief has the whole history.
+        return multi_worker.decided_by_chief(
+            tf.distribute.get_strategy(), waited >= self._patience
+        )
 
     def checkpoints_to_keep(self) -> set[int]:
         """Returns the steps of the checkpoints to keep: those around the best.

@@ -6,9 +6,11 @@ import fcntl
 import os
 import pathlib
 import socket
+import tempfile
 from collections.abc import Iterator
 
 from command_line.errors import UserError
+from train.loop import multi_worker
 
 
 def read_history(run_dir: pathlib.Path) -> list[dict]:
@@ -36,6 +38,20 @@ def delete_checkpoint(prefix: pathlib.Path) -> None:
     """Deletes the files of a checkpoint, the index first."""
     for path in sorted(prefix.parent.glob(f"{prefix.name}.*"), reverse=True):
         path.unlink()
+
+
+@contextlib.contextmanager
+def locked_or_temporary(run_dir: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yields the locked run folder, or a temporary one on other workers.
+
+    Only the chief writes files that are kept.
+    """
+    if multi_worker.is_chief():
+        with locked(run_dir):
+            yield run_dir
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            yield pathlib.Path(folder)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from command_line.errors import UserError, first_line
 from command_line.text_files import write_atomically
+from train.loop import multi_worker
 from train.loop.training_model import (
     READ_EVERY,
     seed_states,
@@ -83,8 +84,12 @@ class TrainingState(keras.callbacks.Callback):
         """The rows of epochs with a validation; without any, all rows."""
         return [row for row in self.history if row.get("val_loss")] or self.history
 
-    def restore(self) -> int:
+    def restore(self, strategy: tf.distribute.Strategy | None = None) -> int:
         """Loads the latest undamaged checkpoint.
+
+        Args:
+            strategy: That of all workers, if there are several; these get the
+                state of the chief.
 
         Returns:
             The number of updates made; 0 if there is no checkpoint.
@@ -95,9 +100,27 @@ class TrainingState(keras.callbacks.Callback):
         if self._states.read_latest():
             rows = read_history(self._history.parent)
             self.history = [row for row in rows if int(row["step"]) <= self.updates]
+        if multi_worker.is_multi_worker():
+            self._share(strategy)
         if self.updates:
             print(f"continuing after update {self.updates:,}")
         return self.updates
+
+    def _share(self, strategy):
+        """Sends the chief's state to all workers."""
+        variables = [
+            *transformer_of(self._training_model).variables,
+            *self._training_model.optimizer.variables,
+        ]
+        arrays = [np.array(variable) for variable in variables]
+        # The collective sum does not support unsigned integers.
+        arrays = [
+            array.astype(np.int64) if array.dtype.kind == "u" else array
+            for array in arrays
+        ]
+        values = multi_worker.broadcast(strategy, arrays)
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
 
     def on_epoch_begin(self, epoch, logs=None):
         if self.params["steps"] is None:

@@ -1,0 +1,16 @@
+"""Prints `TF_CONFIG` for a worker, given its index and all host names."""
+
+import json
+import sys
+
+PORT = 12345
+
+index, *hosts = sys.argv[1:]
+print(
+    json.dumps(
+        {
+            "cluster": {"worker": [f"{host}:{PORT}" for host in hosts]},
+            "task": {"type": "worker", "index": int(index)},
+        }
+    )
+)
