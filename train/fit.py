@@ -165,7 +165,6 @@ def fit(
                 validation_plan, strategy, 0, validation_steps, limit
             ),
             validation_steps=validation_steps,
-            validation_freq=update_options.validate_every,
             shuffle=False,
             verbose=0,
             callbacks=[

@@ -71,8 +71,7 @@ def resolve(
     if start:
         asked = given.corpus
         start.check_shape(preset, asked.vocabulary_size, asked.max_length)
-    validation = resolve_validation(given.validation, given.training.validate_every)
-    given = dataclasses.replace(given, validation=validation)
+    given = dataclasses.replace(given, validation=resolve_validation(given.validation))
     is_set = given.corpus.dataset and not given.corpus.mixture
     filled = {
         **default_sizes(given, start, tokenizer),
@@ -144,22 +143,15 @@ def choose_recipe(given: Options, earlier: dict | None, obstacles: list[str]) ->
     return CORPUS_SIZE_RECIPE if small else PAPER_RECIPE
 
 
-def resolve_validation(
-    validation: ValidationOptions, validate_every: int
-) -> ValidationOptions:
+def resolve_validation(validation: ValidationOptions) -> ValidationOptions:
     """Checks the score that decides, and fills in its default."""
     best_by, needed = validation.best_by, None
     if best_by and not validation.patience:
         needed = "--patience N"
     elif best_by in ("bleu", "chrf") and not validation.validate_bleu:
         needed = "--validate-bleu N"
-    elif best_by in ("bleu", "chrf") and validation.validate_bleu % validate_every:
-        # Only checkpoints after validations are kept for the final model.
-        needed = "--validate-bleu N, a multiple of --validate-every"
     if needed:
-        bleu = validation.validate_bleu
-        received = f"--validate-bleu {bleu}" if bleu else f"--best-by {best_by} alone"
-        raise UserError(f"--best-by {best_by} needs {needed}. Received: {received}")
+        raise UserError(f"--best-by {best_by} needs {needed}. Received: it alone")
     if validation.patience:
         best_by = best_by or "loss"
     return dataclasses.replace(validation, best_by=best_by)
@@ -168,7 +160,7 @@ def resolve_validation(
 def find_obstacles(given: Options) -> list[str]:
     """Returns what makes a run other than a new translation model.
 
-    That is another task, a model to start from, or several machines.
+    That is another task, or a model to start from.
     """
     obstacles = {
         "--train-trees": given.corpus.is_parsing,

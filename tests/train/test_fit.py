@@ -28,7 +28,6 @@ from train.fit import fit, make_strategy, make_training_model
 from train.loop.distributed_optimizer import FIRST_LOSS_SCALE
 from train.loop.training_model import TrainingModel
 from train.monitoring.final_model import score_model
-from train.run.run_folder import saved_steps
 
 
 @pytest.fixture(scope="module")
@@ -344,19 +343,3 @@ def test_callbacks_of_the_caller_see_one_training(pairs, tmp_path):
     counts = {name: added.calls.count(name) for name in set(added.calls)}
     assert counts == {"begin": 1, "batch": 5, "test": 2, "end": 1}
     assert [row["added"] for row in best.state.history] == [7.0, 8.0]
-
-
-def test_epochs_without_validation_only_save_what_a_run_resumes_from(pairs, tmp_path):
-    settings = dataclasses.replace(
-        SETTINGS, steps_per_epoch=1, validate_every=2, average=2
-    )
-    chosen = []
-    for steps in (3, 6):  # The second run resumes between validations.
-        best = train(small_task(), pairs, steps, settings, tmp_path)
-        chosen.append([p.rpartition("-")[2] for p in best.choose_final()[0]])
-
-    validated = [bool(row.get("val_loss")) for row in best.state.history]
-    assert validated == [False, True] * 3
-    # The end of a run counts without a validation, too.
-    assert chosen == [["2", "3"], ["4", "6"]]
-    assert [*saved_steps(tmp_path / "checkpoints")] == [4, 5, 6]

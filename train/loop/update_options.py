@@ -37,14 +37,6 @@ class UpdateOptions:
         kind=positive(int),
         tags=("not compared",),
     )
-    validate_every: int = option(
-        1,
-        "epochs from one validation to the next; the final model is a mean of "
-        "checkpoints after validations",
-        kind=positive(int),
-        metavar="N",
-        tags=("not compared",),
-    )
     average: int = option(
         5,
         "checkpoints whose mean is the final model (Section 6.1)",
