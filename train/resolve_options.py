@@ -160,7 +160,7 @@ def resolve_validation(validation: ValidationOptions) -> ValidationOptions:
 def find_obstacles(given: Options) -> list[str]:
     """Returns what makes a run other than a new translation model.
 
-    That is another task, or a model to start from.
+    That is another task, a model to start from, or several machines.
     """
     obstacles = {
         "--train-trees": given.corpus.is_parsing,

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from train.loop import multi_worker
 
@@ -15,9 +15,9 @@ SECONDS_TO_END = 5.0
 
 
 @contextlib.contextmanager
-def handled_by(handler: Callable, numbers: Iterable[int] = SIGNALS) -> Iterator[None]:
-    """Installs `handler(number, frame)` for signals, by default for both."""
-    before = {number: signal.signal(number, handler) for number in numbers}
+def handled_by(handler: Callable) -> Iterator[None]:
+    """Installs `handler(number, frame)` for both signals."""
+    before = {number: signal.signal(number, handler) for number in SIGNALS}
     try:
         yield
     finally:
