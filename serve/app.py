@@ -169,7 +169,7 @@ def add_health(app: fastapi.FastAPI, service: TranslationService) -> None:
     @app.get("/livez")
     async def livez():
         if not service.is_alive():
-            raise HTTPException(503, "a worker has ended, or a thread hangs")
+            raise HTTPException(503, "a worker has ended")
         return {"status": "ok"}
 
     @app.get("/health")
