@@ -151,7 +151,9 @@ def resolve_validation(validation: ValidationOptions) -> ValidationOptions:
     elif best_by in ("bleu", "chrf") and not validation.validate_bleu:
         needed = "--validate-bleu N"
     if needed:
-        raise UserError(f"--best-by {best_by} needs {needed}. Received: it alone")
+        raise UserError(
+            f"--best-by {best_by} needs {needed}. Received: --best-by {best_by} alone"
+        )
     if validation.patience:
         best_by = best_by or "loss"
     return dataclasses.replace(validation, best_by=best_by)

@@ -178,7 +178,7 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
         (["--dataset=demo", "--best-by=loss"], "--best-by loss needs --patience N"),
         (
             ["--dataset=demo", "--best-by=bleu", "--patience=3"],
-            "--best-by bleu needs --validate-bleu N. Received: it alone",
+            "--best-by bleu needs --validate-bleu N. Received: --best-by bleu alone",
         ),
         (TREES[1:], "a parser needs --train-trees.*Received: --validation-trees$"),
         ([*TREES, "--mixture=x"], "--mixture$"),
