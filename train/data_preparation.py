@@ -43,11 +43,7 @@ def load_corpus(given: Options) -> tuple[Corpus, Corpus]:
         pairs = divide(given)
     elif corpus.mixture:
         training = read_mixture(
-            corpus.mixture,
-            cache,
-            corpus.languages,
-            corpus.data_dir,
-            corpus.drop_invalid,
+            corpus.mixture, cache, corpus.languages, corpus.data_dir
         )
         pairs = training, open_split(corpus, "validation", cache)
     else:
@@ -67,7 +63,7 @@ def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus
         path = getattr(corpus, f"{split}_pairs")
         sides = [getattr(corpus, f"{split}_{side}") for side in SIDES]
         files = [path] if path else sides
-        pairs = open_files(files, corpus.languages, corpus.drop_invalid)
+        pairs = open_files(files, corpus.languages)
         return DigestCachedCorpus(pairs, files, cache)
     return open_corpus(
         corpus.dataset,

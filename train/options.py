@@ -150,12 +150,6 @@ class CorpusOptions:
         f"(default: {MAX_LENGTH}; {PARSING_MAX_LENGTH} for parsing)",
         kind=positive(int),
     )
-    drop_invalid: bool = option(
-        False,
-        "drop pairs of text files with a line that is not UTF-8, and count "
-        "them; without it, all such lines are listed",
-        tags=("not compared",),
-    )
     placeholders: bool = option(
         False,
         "in every other pair, what both sides share of addresses, variables "

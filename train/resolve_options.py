@@ -18,7 +18,6 @@ from train.run.fine_tuning import FinishedRun
 
 # Options of which one must come with another one.
 NEEDED = {
-    "drop_invalid": ("train_source", "train_pairs", "mixture"),
     **dict.fromkeys(options.LANGUAGES, ("dataset", "mixture", *options.PAIRS)),
     "train_split": ("dataset",),
     "validation_split": ("dataset",),
@@ -31,8 +30,7 @@ EXCLUDED = {
 }
 NOT_OF_TREES = (
     *("dataset", *options.PAIRS, *options.FILES, "mixture", *options.TFDS_OPTIONS),
-    *("drop_invalid", "placeholders", "validation_size"),
-    *("validate_bleu", "bleu_tokenize"),
+    *("placeholders", "validation_size", "validate_bleu", "bleu_tokenize"),
 )
 
 

@@ -63,24 +63,6 @@ def test_a_mixture_takes_its_validation_set_from_the_other_options(tmp_path):
         assert len(other) == count
 
 
-def test_pairs_that_are_not_utf_8_are_dropped_where_asked_for(tmp_path):
-    for name, text in (("a", b"one\n\xff\n"), ("b", b"uno\ndos\n")):
-        (tmp_path / name).write_bytes(text)
-    mixture = tmp_path / "mixture.json"
-    mixture.write_text('[{"source": "a", "target": "b"}]')
-    files = [
-        f"{flag(name)}={tmp_path / side}"
-        for name, side in zip(FILES, "abab", strict=True)
-    ]
-    cache = f"--cache-dir={tmp_path / 'cache'}"
-    for options in (files, [f"--mixture={mixture}", *files[2:]]):
-        for corpus in load("--drop-invalid", cache, *options):
-            assert list(corpus) == [("one", "uno")]
-        for corpus in load(cache, *options):
-            with pytest.raises(UserError, match="a, line 2, byte 0xff"):
-                len(corpus)
-
-
 def test_what_is_held_out_is_written_without_placeholders(tmp_path, capsys):
     names = ("all.source", "all.target")
     lines = [f"line {i} of www.example.org/{i}" for i in range(40)]
@@ -183,7 +165,6 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
         (TREES[1:], "a parser needs --train-trees.*Received: --validation-trees$"),
         ([*TREES, "--mixture=x"], "--mixture$"),
         ([*TREES, "--validate-bleu=2"], "--validate-bleu$"),
-        (["--dataset=demo", "--drop-invalid"], "needs --train-source or --train-p"),
         (TREES[:1], "needs .* and --validation-trees.*Received: --train-trees$"),
     ],
 )

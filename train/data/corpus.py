@@ -148,31 +148,25 @@ class FilePairs(Corpus):
     Attributes:
         source: Path of the sentences, a `pathlib.Path` or a `zipfile.Path`.
         target: Path of their translations, likewise.
-        drop_invalid: Whether pairs with a line that is not UTF-8 are dropped.
 
     Raises:
         UserError: At the first use, if a file is missing, empty, a pipe or a
             damaged gzip file, if the line counts differ, or if lines are not
-            UTF-8 and `drop_invalid` is false.
+            UTF-8.
     """
 
     source: pathlib.Path
     target: pathlib.Path
-    drop_invalid: bool = False
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return zip(
-            read_lines(self.source, self._dropped),
-            read_lines(self.target, self._dropped),
-            strict=True,
-        )
+        return zip(*map(read_lines, self._checked_paths), strict=True)
 
     def languages(self) -> tuple[str, str]:
         return language_of(self.source), language_of(self.target)
 
     @functools.cached_property
-    def _dropped(self) -> frozenset[int]:
-        """The numbers of pairs to drop; refuses files that are no corpus."""
+    def _checked_paths(self) -> tuple[pathlib.Path, pathlib.Path]:
+        """Both paths; refuses files that are no corpus."""
         counts, invalid = {}, {}
         for path in (self.source, self.target):
             counts[path], lines = find_invalid_lines(path)
@@ -187,18 +181,12 @@ class FilePairs(Corpus):
         places = "; ".join(
             f"{path}, {list_some([*lines.values()])}" for path, lines in invalid.items()
         )
-        if invalid and not self.drop_invalid:
+        if invalid:
             raise UserError(
-                "text must be UTF-8 without NUL bytes, or come with --drop-invalid, "
-                f"which drops such pairs. Received: {places}"
+                "text must be UTF-8 without NUL bytes; `iconv -c -f utf-8 -t utf-8` "
+                f"drops other bytes. Received: {places}"
             )
-        dropped = frozenset().union(*invalid.values())
-        if dropped:
-            print(
-                f"note: {len(dropped):,} of the pairs are dropped, since they are "
-                f"not text: {places}"
-            )
-        return dropped
+        return self.source, self.target
 
 
 def refuse_pipe(path: pathlib.Path) -> None:
