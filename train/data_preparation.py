@@ -5,7 +5,6 @@ import pathlib
 import re
 
 from command_line.bleu_tokenizer import choose_tokenizer, make_bleu
-from command_line.config_file import read_yaml
 from command_line.options import replace_values
 from command_line.text_files import write_atomically
 from keras_transformer import Preset
@@ -25,12 +24,11 @@ from train.data.derived_corpora import in_both_directions, with_placeholders
 from train.data.encoded_corpus import DigestCachedCorpus, Encoded, encode_corpus
 from train.data.held_out import WithoutSources, hold_out
 from train.data.vocabulary import VocabularySizeError, make_vocabulary
-from train.data.word_links import LinkedPairs
 from train.loop.update_options import DEFAULT_NUM_EPOCHS
 from train.options import CorpusOptions, Options
 from train.run import run_description
 from train.run.fine_tuning import FinishedRun
-from train.run.run_description import COMPARED, RunDescription
+from train.run.run_description import RunDescription
 
 
 def load_corpus(given: Options) -> tuple[Corpus, Corpus]:
@@ -45,11 +43,7 @@ def load_corpus(given: Options) -> tuple[Corpus, Corpus]:
         pairs = divide(given)
     elif corpus.mixture:
         training = read_mixture(
-            corpus.mixture,
-            cache,
-            corpus.languages,
-            corpus.data_dir,
-            corpus.drop_invalid,
+            corpus.mixture, cache, corpus.languages, corpus.data_dir
         )
         pairs = training, open_split(corpus, "validation", cache)
     else:
@@ -69,10 +63,7 @@ def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus
         path = getattr(corpus, f"{split}_pairs")
         sides = [getattr(corpus, f"{split}_{side}") for side in SIDES]
         files = [path] if path else sides
-        pairs = open_files(files, corpus.languages, corpus.drop_invalid)
-        if corpus.alignments and split == "train":
-            pairs = LinkedPairs(pairs, corpus.alignments)
-            files = [*files, corpus.alignments]
+        pairs = open_files(files, corpus.languages)
         return DigestCachedCorpus(pairs, files, cache)
     return open_corpus(
         corpus.dataset,
@@ -115,30 +106,16 @@ def describe_run(
     )
     if start:
         description.decoding = start.decoding
-    if given.corpus.alignments:
-        # The head that `alignment_losses` train.
-        description.decoding = {**description.decoding, "align_head": 0}
     sources = [corpus.languages()[0] for corpus in reversed(pairs)]
     description.source_language = next(filter(None, sources), "")
     description.revision = pairs[0].revision()
-    run_dir, path = given.run.run_dir, given.run.config
-    asked = given.training.steps_per_epoch
-    repeats = path is not None and isinstance(read_yaml(path).get("arguments"), dict)
-    repeated = RunDescription.load(path) if repeats else None
-    if repeated and run_dir.name != options.BOTH_DIRECTIONS:  # It differs by design.
-        parts = (*COMPARED, "packages")
-        found = repeated.compare(description, options.NOT_COMPARED, parts)
-        differences = f"but for {'; '.join(found)}" if found else "exactly"
-        print(f"repeats {path} {differences}")
-        asked = asked or repeated.steps_per_epoch
-    earlier = description.find_earlier(run_dir, options.NOT_COMPARED)
+    earlier = description.find_earlier(given.run.run_dir, options.NOT_COMPARED)
     default = max(100, preset.recipe.steps // DEFAULT_NUM_EPOCHS)
     if earlier:
         default, description.packages = earlier.steps_per_epoch, earlier.packages
-    description.steps_per_epoch = asked or default
-    # The batches of a run that is resumed or repeated stay the same.
-    if earlier or repeated:
-        description.row_multiple = (earlier or repeated).row_multiple
+        # The batches of a run that is resumed stay the same.
+        description.row_multiple = earlier.row_multiple
+    description.steps_per_epoch = given.training.steps_per_epoch or default
     return description, earlier is not None
 
 

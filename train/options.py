@@ -12,7 +12,7 @@ import dataclasses
 import pathlib
 import sys
 
-from command_line.config_file import format_config, read_config
+from command_line.config_file import read_config
 from command_line.options import (
     add_options,
     option,
@@ -99,14 +99,6 @@ class CorpusOptions:
         kind=positive(int),
         metavar="PAIRS",
     )
-    alignments: pathlib.Path | None = option(
-        None,
-        "links between the words of each training pair, which one head of "
-        "attention learns; a line is such as 0-0 1-2 (source-target, counted "
-        "from 0 between blanks; Pharaoh's format)",
-        **PATH,
-        tags=("digested",),
-    )
     mixture: pathlib.Path | None = option(
         None,
         "JSON list of training sources and their weights; the validation set "
@@ -157,17 +149,6 @@ class CorpusOptions:
         "longest side of a pair, in tokens; longer pairs are dropped "
         f"(default: {MAX_LENGTH}; {PARSING_MAX_LENGTH} for parsing)",
         kind=positive(int),
-    )
-    drop_invalid: bool = option(
-        False,
-        "drop pairs of text files with a line that is not UTF-8, and count "
-        "them; without it, all such lines are listed",
-        tags=("not compared",),
-    )
-    allow_validation_in_training: bool = option(
-        False,
-        "train although all validation pairs are in training",
-        tags=("not compared",),
     )
     placeholders: bool = option(
         False,
@@ -232,22 +213,11 @@ class RunOptions:
         metavar="DEVICE",
         tags=("not recorded",),
     )
-    deterministic: bool = option(
-        False,
-        "let a GPU, too, give the same bits each time, at some cost; a CPU "
-        "does so without it",
-    )
     config: pathlib.Path | None = option(
         None,
         "options in YAML, such as `seed: 7`, or the arguments.json of a run, "
         "which is repeated; options of the command line replace its own",
         **PATH,
-        tags=("not recorded",),
-    )
-    print_config: bool = option(
-        False,
-        "print the options that differ from their defaults, here and in --config, "
-        "as YAML, and exit",
         tags=("not recorded",),
     )
     init_from: pathlib.Path | None = option(
@@ -307,7 +277,6 @@ FILES = option_names_tagged(Options, "text file")
 PAIRS = option_names_tagged(Options, "pair file")
 TREES = option_names_tagged(Options, "tree file")
 TFDS_OPTIONS = option_names_tagged(Options, "of a set")
-LINK_OPTIONS = ("alignments", "alignment_weight")
 LANGUAGES = ("source_language", "target_language")
 
 
@@ -319,8 +288,4 @@ def parse_options(
     parser = argparse.ArgumentParser(prog="python -m train", description=description)
     add_options(parser, Options)
     words = [*read_config(argv, Options), *argv]
-    given = read_options(parse_or_show_examples(parser, words, EXAMPLES), Options)
-    if given.run.print_config:
-        print(format_config(given), end="")
-        raise SystemExit
-    return given
+    return read_options(parse_or_show_examples(parser, words, EXAMPLES), Options)

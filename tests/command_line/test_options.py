@@ -117,10 +117,8 @@ def test_a_path_is_one_of_this_machine(capsys, path):
     "module",
     [
         "train.options",
-        "train.average",
         "convert.__main__",
         "export.__main__",
-        "translate.bulk.__main__",
         "export.check",
         "translate.evaluate",
         "translate.explain",

@@ -105,7 +105,6 @@ def test_a_command_is_quiet_unless_it_fails_or_is_debugged(
     [
         "train",
         pytest.param("convert", marks=pytest.mark.slow),
-        pytest.param("translate.bulk", marks=pytest.mark.slow),
         pytest.param("paper.table1", marks=pytest.mark.slow),
     ],
 )

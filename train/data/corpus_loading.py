@@ -61,13 +61,11 @@ def open_corpus(
     return DigestCachedCorpus(pairs, files, cache)
 
 
-def open_files(
-    files: list[pathlib.Path], languages: Languages, drop_invalid: bool
-) -> Corpus:
+def open_files(files: list[pathlib.Path], languages: Languages) -> Corpus:
     """Returns the pairs of two text files, or of one file of pairs."""
     if len(files) == len(SIDES):
-        return FilePairs(*files, drop_invalid)
-    return open_pair_file(*files, languages, drop_invalid)
+        return FilePairs(*files)
+    return open_pair_file(*files, languages)
 
 
 def read_mixture(
@@ -75,7 +73,6 @@ def read_mixture(
     cache: pathlib.Path,
     languages: Languages = (None, None),
     data_dir: pathlib.Path | None = None,
-    drop_invalid: bool = False,
 ) -> Mixture:
     """Reads the file of `--mixture`.
 
@@ -106,7 +103,7 @@ def read_mixture(
         else:
             keys = [key for key in ("pairs", *SIDES) if key in entry]
             files = [path.parent / entry[key] for key in keys]
-            pairs = open_files(files, codes, drop_invalid)
+            pairs = open_files(files, codes)
             part = DigestCachedCorpus(pairs, files, cache)
         parts.append((part, weight))
     return Mixture(parts)

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from text_processing.placeholders import PLACEHOLDERS, replace_in_pair
 from train.data.corpus import Corpus, CorpusWrapper, Mixture, digest_of
 
@@ -21,10 +19,6 @@ class Reversed(CorpusWrapper):
 
     def languages(self) -> tuple[str, str]:
         return self._corpus.languages()[::-1]
-
-    def links(self) -> Iterator[np.ndarray] | None:
-        links = self._corpus.links()
-        return links and (of_pair[:, ::-1] for of_pair in links)
 
 
 def in_both_directions(corpus: Corpus) -> Mixture:
@@ -48,9 +42,6 @@ class WithPlaceholders(CorpusWrapper):
 
     def digest(self) -> str:
         return digest_of(f"placeholders {PLACEHOLDERS_VERSION} {self._corpus.digest()}")
-
-    def links(self) -> None:
-        return None  # The words are other ones.
 
     def symbols(self) -> list[str]:
         return [*self._corpus.symbols(), *PLACEHOLDERS]

@@ -17,6 +17,7 @@ from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
 from text_processing.placeholders import PLACEHOLDERS
 from train.data.corpus import Corpus, refuse_pipe
 from train.data.encoded_corpus import cache_key, file_lock
+from train.data.given_tokenizer import SPECIAL, read_tokenizer
 
 FILE = {"kind": pathlib.Path, "metavar": "FILE", "tags": ("digested",)}
 # Maximum pairs that a vocabulary is learned on; more would change it little.
@@ -67,7 +68,7 @@ class VocabularyOptions:
         """Returns the SHA-256 of what the files hold, as hexadecimal."""
         contents = {}
         if self.tokenizer is not None:
-            contents["tokenizer"] = read_given_tokenizer(self.tokenizer)
+            contents["tokenizer"] = read_tokenizer(self.tokenizer)
         if self.symbols is not None:
             contents["symbols"] = "\n".join(read_symbols(self.symbols)).encode()
         return {
@@ -99,7 +100,7 @@ def check_vocabulary(
             "--tokenizer takes the place of a vocabulary that is learned, with "
             f"its symbols. Received: --tokenizer and {', '.join(others)}"
         )
-    proto = read_given_tokenizer(given.tokenizer)
+    proto = read_tokenizer(given.tokenizer)
     size = count_pieces(proto)
     if vocabulary_size not in (None, size):
         raise UserError(
@@ -140,17 +141,9 @@ def make_vocabulary(
 ) -> bytes:
     """Returns the model of `--tokenizer`, or one of `size` that is learned."""
     if given.tokenizer is not None:
-        return read_given_tokenizer(given.tokenizer)
+        return read_tokenizer(given.tokenizer)
     symbols = read_symbols(given.symbols) if given.symbols else []
     return cached_vocabulary(corpus, size, cache, symbols)
-
-
-def read_given_tokenizer(path: pathlib.Path) -> bytes:
-    """Returns the model of `--tokenizer`; see `read_tokenizer`."""
-    # Its messages need a newer protobuf than Apache Beam takes.
-    from train.data.given_tokenizer import read_tokenizer
-
-    return read_tokenizer(path)
 
 
 def read_symbols(path: pathlib.Path) -> list[str]:
@@ -163,8 +156,6 @@ def read_symbols(path: pathlib.Path) -> list[str]:
 
 def check_pieces(pieces: list[str], option_name: str, path: pathlib.Path) -> None:
     """Refuses lines of an option's file that are not valid as new subwords."""
-    from train.data.given_tokenizer import SPECIAL
-
     special, seen = {name for name, _ in SPECIAL.values()}, set()
     for number, piece in enumerate(pieces, 1):
         where = option_name, path, number

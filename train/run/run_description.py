@@ -64,17 +64,14 @@ class RunDescription:
         return cls.load(path)
 
     def compare(
-        self,
-        other: "RunDescription",
-        not_compared: Collection[str],
-        parts: tuple[str, ...] = COMPARED,
+        self, other: "RunDescription", not_compared: Collection[str]
     ) -> list[str]:
         """Returns the entries in which another description differs.
 
         An option that is off, or has no value, may be missing in one of them.
         """
         found = []
-        for part in parts:
+        for part in COMPARED:
             before, after = self._entries(part), other._entries(part)
             for name in [*after, *(before.keys() - after.keys())]:
                 old, new = before.get(name), after.get(name)

@@ -97,14 +97,3 @@ def test_a_mixture_keeps_its_weights():
     assert [weight for _, weight in marked.parts()] == [weight, 1]
     assert list(marked) == [("⦅0⦆", "⦅0⦆")] * 2
     assert marked.symbols() == list(PLACEHOLDERS)
-
-
-def test_links_of_words_are_not_those_of_the_new_text():
-    class Linked(Pairs):
-        def links(self):
-            return iter([[[0, 0]]])
-
-    changed = with_placeholders(Linked(["5 kg"], ["5 kg"]))
-
-    assert list(changed) == [("⦅0⦆", "⦅0⦆")]
-    assert changed.links() is None
