@@ -1,4 +1,4 @@
-"""Reads options from a YAML file.
+"""Reads options from a YAML file, and formats them as YAML.
 
 JSON is YAML, so the `arguments.json` of a run can be read, too.
 """
@@ -13,9 +13,11 @@ from typing import Any
 import yaml
 
 from command_line.errors import UserError
-from command_line.options import declared_options, flag
+from command_line.options import declared_options, flag, values_of
 
 NULLS = ("", "~", "null")
+# Options of the command line that a file does not have.
+NOT_OF_FILES = ("config", "print_config")
 
 
 def read_config(argv: list[str], cls: type) -> list[str]:
@@ -37,8 +39,8 @@ def read_config(argv: list[str], cls: type) -> list[str]:
     if isinstance(config.get("arguments"), dict):
         config = dict(config["arguments"])
         config.pop("source_vocabulary_size", None)  # That of --init-from.
-    del declared["config"]
-    return as_command_line(config, declared, path)
+    known = {name: x for name, x in declared.items() if name not in NOT_OF_FILES}
+    return as_command_line(config, known, path)
 
 
 def read_yaml(path: pathlib.Path) -> dict:
@@ -117,3 +119,14 @@ def check_value(name: str, value: Any, arguments: dict, path: pathlib.Path) -> N
     raise UserError(
         f"{name} in {path} must be {wanted}. Received: {reprlib.repr(value)}"
     )
+
+
+def format_config(options: Any) -> str:
+    """Returns the options that differ from their defaults, as YAML."""
+    declared = declared_options(type(options))
+    given = {
+        name: value if isinstance(value, bool | int | float | list) else str(value)
+        for name, value in values_of(options).items()
+        if name not in NOT_OF_FILES and value != declared[name].default
+    }
+    return yaml.safe_dump(given, allow_unicode=True, sort_keys=False)

@@ -34,7 +34,11 @@ from train.data_preparation import (
 )
 from train.loop import multi_worker, signal_handling
 from train.loop.training_model import TrainingModel
-from train.monitoring.corpus_report import describe_training, write_report
+from train.monitoring.corpus_report import (
+    describe_training,
+    refuse_known_validation,
+    write_report,
+)
 from train.monitoring.final_model import write_final_model
 from train.monitoring.validation_bleu import make_validation_bleu
 from train.options import (
@@ -188,6 +192,8 @@ def fit_and_finish(
     )
     parameters = training_model.transformer.count_params()
     report = describe_training(training, validation, plan, parameters, preset.recipe)
+    if not options.corpus.allow_validation_in_training:
+        refuse_known_validation(report)
     # An error before this line leaves the folder unclaimed.
     description.claim(run_dir)
     write_report(report, run_dir)

@@ -12,7 +12,7 @@ import dataclasses
 import pathlib
 import sys
 
-from command_line.config_file import read_config
+from command_line.config_file import format_config, read_config
 from command_line.options import (
     add_options,
     option,
@@ -150,6 +150,11 @@ class CorpusOptions:
         f"(default: {MAX_LENGTH}; {PARSING_MAX_LENGTH} for parsing)",
         kind=positive(int),
     )
+    allow_validation_in_training: bool = option(
+        False,
+        "train although all validation pairs are in training",
+        tags=("not compared",),
+    )
     placeholders: bool = option(
         False,
         "in every other pair, what both sides share of addresses, variables "
@@ -220,6 +225,12 @@ class RunOptions:
         **PATH,
         tags=("not recorded",),
     )
+    print_config: bool = option(
+        False,
+        "print the options that differ from their defaults, here and in --config, "
+        "as YAML, and exit",
+        tags=("not recorded",),
+    )
     init_from: pathlib.Path | None = option(
         None,
         "start from that run's model.keras and tokenizer (fine-tuning)",
@@ -288,4 +299,8 @@ def parse_options(
     parser = argparse.ArgumentParser(prog="python -m train", description=description)
     add_options(parser, Options)
     words = [*read_config(argv, Options), *argv]
-    return read_options(parse_or_show_examples(parser, words, EXAMPLES), Options)
+    given = read_options(parse_or_show_examples(parser, words, EXAMPLES), Options)
+    if given.run.print_config:
+        print(format_config(given), end="")
+        raise SystemExit
+    return given

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from hypothesis import given, strategies as st
 
-from command_line.config_file import NULLS, as_command_line, read_yaml
+from command_line.config_file import NULLS, as_command_line, format_config, read_yaml
 from command_line.errors import UserError
 from command_line.options import (
     add_options,
@@ -18,7 +18,6 @@ from command_line.options import (
     parse_known_options,
     part,
     positive,
-    values_of,
 )
 
 PATH = pathlib.Path("run.yaml")
@@ -76,13 +75,20 @@ words = st.text(characters, min_size=1).filter(
 )
 def test_options_that_are_written_are_read(tmp_path_factory, options):
     path = tmp_path_factory.getbasetemp() / "round-trip.yaml"
-    values = {
-        name: str(value) if isinstance(value, pathlib.Path) else value
-        for name, value in values_of(options).items()
-    }
-    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    path.write_text(format_config(options), encoding="utf-8")
 
     assert parse(path) == options
+
+
+def test_defaults_are_left_out_and_names_stay_readable():
+    options = All(text=Text(language="größer"), steps=3, rate=1e-5)
+
+    assert yaml.safe_load(format_config(options)) == {
+        "language": "größer",
+        "steps": 3,
+        "rate": 1e-5,
+    }
+    assert "größer" in format_config(options)
 
 
 def test_values_are_those_that_are_written(tmp_path):

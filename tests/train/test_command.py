@@ -238,6 +238,20 @@ def test_mistakes_end_in_one_line_and_claim_no_folder(
     assert not (tmp_path / "arguments.json").exists()
 
 
+def test_validation_pairs_that_are_in_training_must_be_asked_for(
+    corpus, tmp_path, capsys
+):
+    same = ["--validation-source", corpus[1], "--validation-target", corpus[3]]
+    options = ["--run-dir", tmp_path, *corpus[:4], *same, *TINY_OPTIONS]
+
+    line = refusal(capsys, options)
+
+    assert "--allow-validation-in-training. Received: 60, all in training" in line
+    assert not (tmp_path / "arguments.json").exists()
+    train_command.main([*map(str, options), "--allow-validation-in-training"])
+    assert "60 of the 60 validation pairs are in training" in capsys.readouterr().out
+
+
 def test_a_tokenizer_that_is_missing_is_refused_before_any_work(
     corpus, tmp_path, capsys, monkeypatch
 ):
@@ -336,15 +350,16 @@ def test_arguments_of_a_run_repeat_it(finished, corpus):
     assert (path.read_bytes(), history.read_bytes()) == before
 
 
-def test_a_file_of_options_is_read(corpus, tmp_path, capsys):
+def test_a_file_of_options_is_printed_and_read(corpus, tmp_path, capsys):
     path = tmp_path / "run.yaml"
     options = ["--preset=tiny", "--no-both-directions", "--learning-rate-scale=1e-05"]
     options = [f"--run-dir={tmp_path}", *corpus, *options, "--devices", "CPU:0"]
-    names = [name[2:].replace("-", "_") for name in corpus[::2]]
-    lines = [f"{n}: {x}" for n, x in zip(names, corpus[1::2], strict=True)]
-    lines += [f"run_dir: {tmp_path}", "preset: tiny", "both_directions: false"]
-    lines += ["learning_rate_scale: 1e-05", "devices: [CPU:0]"]
-    path.write_text("\n".join(lines))
+    with pytest.raises(SystemExit) as exit_:
+        train_command.main([*options, "--print-config"])
+    path.write_text(capsys.readouterr().out)
+
+    assert not exit_.value.code
+    assert "- CPU:0" in path.read_text().splitlines()
     config = f"--config={path}"
     found = parse_options([config])
     assert found == replace_values(parse_options(options), config=path)

@@ -6,6 +6,7 @@ import unicodedata
 
 import numpy as np
 
+from command_line.errors import UserError
 from command_line.text_files import write_json
 from keras_transformer import Recipe
 from text_processing.text_style import SIGNS
@@ -47,6 +48,16 @@ def describe_training(
             "warmup_steps": recipe.warmup_steps,
         },
     }
+
+
+def refuse_known_validation(report: dict) -> None:
+    """Raises `UserError` if all validation pairs are in training."""
+    kept = report["validation"]["kept"]
+    if report["validation"]["in_training"]["pairs"] == kept:
+        raise UserError(
+            "validation pairs must be others than the training pairs, or come with "
+            f"--allow-validation-in-training. Received: {kept:,}, all in training"
+        )
 
 
 def write_report(report: dict, run_dir: pathlib.Path) -> None:

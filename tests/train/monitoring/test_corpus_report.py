@@ -3,6 +3,7 @@ import re
 
 import pytest
 
+from command_line.errors import UserError
 from keras_transformer import PRESETS
 from text_processing.text_style import SIGNS
 from train.data.batch_plan import BatchPlan
@@ -12,6 +13,7 @@ from train.data.vocabulary import learn_vocabulary
 from train.monitoring.corpus_report import (
     describe_training,
     find_warnings,
+    refuse_known_validation,
     show_change,
     write_report,
 )
@@ -106,6 +108,15 @@ def test_warns_first_of_text_that_was_changed(make_report, tmp_path, capsys):
         "  100% of the sources begin with a lower-case letter",
         "  50% of the targets look tokenized (“ .”, “&apos;” or “@-@”)",
     ]
+
+
+def test_refuses_validation_pairs_that_are_all_in_training(make_report):
+    known = Pairs(["Two cats.", "Ex."], ["Gatos.", "Ex."])
+    others = Pairs([*known.sources, "A house."], [*known.targets, "Una casa."])
+
+    refuse_known_validation(make_report(TRAINING, others))
+    with pytest.raises(UserError, match="--allow-.* Received: 2, all in training"):
+        refuse_known_validation(make_report(TRAINING, known))
 
 
 @pytest.mark.parametrize(
