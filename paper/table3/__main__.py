@@ -22,11 +22,11 @@ from paper.table3 import report
 from paper.table3.rows import ROWS, SIZES, plan_rows_in_order, scale_row
 from train import options as train_options
 from train.data.corpus import Corpus
-from train.data_preparation import load_corpus
 from train.loop import signal_handling
 from train.resolve_options import refuse_hold_out, resolve
 from train.run.run_description import describe
 from train.run.run_folder import locked
+from train.training_corpus import load_corpus
 
 # Options that the rows vary, or that would make rows incomparable.
 FIXED = (

@@ -55,7 +55,8 @@ def finished(mixture, tmp_path_factory):
 
 def test_a_run_names_its_tags_and_scores_each_pair(finished):
     written = json.loads((finished / "arguments.json").read_text())
-    scores = json.loads((finished / "model.json").read_text())["validation"]
+    model = json.loads((finished / "model.json").read_text())
+    scores = model["validation"]
     *_, last = read_history(finished)
 
     assert written["languages"] == {
@@ -67,10 +68,12 @@ def test_a_run_names_its_tags_and_scores_each_pair(finished):
     for row in (last, scores):
         of_pairs = [float(row[f"bleu_en-{code}"]) for code in TAGS]
         assert float(row["bleu"]) == pytest.approx(sum(of_pairs) / 2)
+    # An export translates the samples, and puts the tags in itself.
+    assert {s["source"] for s in model["samples"]} < {*demo_pairs("validation").sources}
     proto = (finished / "tokenizer.model").read_bytes()
-    model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    subwords = sentencepiece.SentencePieceProcessor(model_proto=proto)
     for tag in TAGS.values():
-        assert model.encode(tag[1:], out_type=str) == [tag]
+        assert subwords.encode(tag[1:], out_type=str) == [tag]
 
 
 def test_a_run_that_was_stopped_ends_as_the_one_that_was_not(
@@ -116,7 +119,13 @@ def test_it_starts_from_a_run_of_its_languages_alone(
     path.write_bytes((other / "tokenizer.model").read_bytes())
     line = refusal(capsys, [*options, *mixture, f"--tokenizer={path}"])
     assert f"subwords of --tokenizer. Received: {path} without" in line
-    # The tags stay those of the model.
+    # The tags stay those of the model, or come with the subwords that are added.
     train_command.main([*start, *mixture])
-    written = json.loads((tmp_path / "run" / "arguments.json").read_text())
-    assert written["languages"]["target_tags"] == TAGS
+    pieces = tmp_path / "pieces"
+    pieces.write_text("".join(f"{tag}\n" for tag in TAGS.values()))
+    added = [f"--init-from={other}", f"--extend-vocabulary={pieces}"]
+    options = [o for o in TINY_OPTIONS if not o.startswith("--vocabulary-size")]
+    train_command.main([*options, *mixture, *added, f"--run-dir={tmp_path / 'added'}"])
+    for name in ("run", "added"):
+        written = json.loads((tmp_path / name / "arguments.json").read_text())
+        assert written["languages"]["target_tags"] == TAGS

@@ -15,6 +15,7 @@ from keras_transformer.masks import padding_mask
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from keras_transformer.special_ids import EOS_ID
+from text_processing.text_style import TAG
 from train.data.corpus import Pairs
 from train.data.encoded_pairs import Ids
 from train.loop.training_model import transformer_of, updates_of
@@ -138,11 +139,11 @@ class ValidationBleu(keras.callbacks.Callback):
         return ", ".join(dict.fromkeys(found))
 
     def samples(self, translations: list[str]) -> list[dict[str, str]]:
-        """Returns some pairs, evenly spread, with their translations."""
+        """Returns some pairs, evenly spread, without tags, with their translations."""
         count = min(NUM_SAMPLES, len(self._pairs))
         return [
             {
-                "source": self._pairs.sources[i],
+                "source": TAG.sub("", self._pairs.sources[i]),
                 "reference": self._pairs.targets[i],
                 "translation": translations[i],
             }
