@@ -70,7 +70,7 @@ def describe_run(
         start.digests if start else given.vocabulary.digests(),
     )
     if not given.corpus.is_parsing:
-        check_vocabulary_of(given, pairs[0], start)
+        check_start(given, pairs[0], start)
     if tags := find_tags(pairs[0]):
         description.languages = dataclasses.asdict(tags)
     if start:
@@ -103,9 +103,7 @@ def describe_run(
     return description, earlier is not None
 
 
-def check_vocabulary_of(
-    given: Options, corpus: Corpus, start: FinishedRun | None
-) -> None:
+def check_start(given: Options, corpus: Corpus, start: FinishedRun | None) -> None:
     """Refuses to start from a model or vocabulary without the corpus's symbols."""
     tags = find_tags(corpus)
     if start and start.languages:

@@ -23,6 +23,7 @@ from command_line.errors import UserError, exit_on_user_error
 from command_line.options import flag, option, parse_known_options
 from command_line.text_files import read_lines
 from train.data.corpus import refuse_pipe
+from train.data_preparation import check_start
 from train.loop.signal_handling import (
     ended_with_this_one,
     exit_now,
@@ -33,6 +34,7 @@ from train.options import FILES, PAIRS, Options, parse_options
 from train.resolve_options import refuse_hold_out, resolve
 from train.run.fine_tuning import load_initial_run
 from train.run.run_description import read_arguments
+from train.training_corpus import load_corpus
 
 # Options that need the targets.
 EXCLUDED = ("--train-pairs", "--train-target", "--alignments", "--drop-invalid")
@@ -149,6 +151,7 @@ def check_training(given: Options) -> None:
     start = load_initial_run(given.run.init_from, given.run.extend_vocabulary)
     resolve(given, start, read_arguments(given.run.run_dir))
     refuse_hold_out(given.corpus, "the held-out targets would be the teacher's")
+    check_start(given, load_corpus(given)[0], start)
     for name in (*FILES[2:], PAIRS[1]):
         path = getattr(given.corpus, name)
         if path and not path.is_file():

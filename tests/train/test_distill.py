@@ -122,6 +122,19 @@ def test_refuses_before_it_translates(corpus, options, message, capsys):
     assert not list(pathlib.Path().glob("run/*"))
 
 
+def test_refuses_a_vocabulary_without_placeholders(corpus, run_dir, capsys):
+    tokenizer = f"--tokenizer={run_dir / 'tokenizer.model'}"
+
+    line = refusal(
+        capsys,
+        distill.main,
+        command("--train-source=a.en", "--placeholders", tokenizer),
+    )
+
+    assert "must be subwords of --tokenizer" in line
+    assert not list(pathlib.Path().glob("run/*"))
+
+
 @pytest.mark.parametrize("option", [{"alignments": "a.en"}, {"drop_invalid": True}])
 def test_a_file_has_no_options_of_the_targets(corpus, option, capsys):
     write_arguments("arguments.json", **option)

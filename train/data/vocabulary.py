@@ -217,9 +217,9 @@ def learn_vocabulary(
     """Learns a byte-pair encoding on both sides of a corpus.
 
     Characters that the vocabulary lacks are spelled in bytes, so only invalid
-    UTF-8 is unknown. Of a corpus of more than 300,000 pairs, so many are used,
-    evenly spread, so that the sample fits in memory. Those of a mixture occur by
-    their weights. The corpus's symbols are one piece each.
+    UTF-8 is unknown. Of a corpus of more than 300,000 pairs, about as many are
+    used, evenly spread, so that the sample fits in memory. Those of a mixture occur
+    as often as they weigh. The corpus's symbols are one piece each.
 
     Args:
         corpus: The training corpus.
@@ -252,7 +252,7 @@ def learn_vocabulary(
 
 
 def sample_text(corpus: Corpus, limit: int) -> list[tuple[str, str]]:
-    """Returns about `limit` pairs at most, evenly spread, as often as they weigh."""
+    """Returns at most about `limit` pairs, evenly spread, as often as they weigh."""
     total = sum(len(part) * weight for part, weight in corpus.parts())
     if not total:
         raise UserError("the corpus must have pairs. Received: none")
