@@ -101,10 +101,18 @@ class CorpusOptions:
     )
     mixture: pathlib.Path | None = option(
         None,
-        "JSON list of training sources and their weights; the validation set "
-        "comes from --dataset or the validation files",
+        "JSON list of training sources with weights, languages and, unless "
+        "--dataset or other options name them, validation files",
         **PATH,
         tags=("digested",),
+    )
+    sampling_temperature: float | None = option(
+        None,
+        "of N pairs of a source of the mixture, a pass has a share proportional to "
+        "the weight times N^(1 / T): with 5, small sources occur more often "
+        "(default: 1)",
+        kind=positive(float),
+        metavar="T",
     )
     source_language: str | None = option(
         None,
@@ -175,9 +183,10 @@ class CorpusOptions:
 
     @property
     def holds_out(self) -> bool:
-        """Whether the validation pairs are some of the training files."""
-        training = self.train_pairs or self.train_source
-        return bool(training) and not (self.validation_pairs or self.validation_source)
+        """Whether validation pairs that no file names are some of the training's."""
+        given = self.dataset or self.validation_pairs or self.validation_source
+        training = self.train_pairs or self.train_source or self.mixture
+        return bool(training) and not given
 
     @property
     def languages(self) -> tuple[str | None, str | None]:

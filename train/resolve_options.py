@@ -9,7 +9,7 @@ from keras_transformer import Preset
 from keras_transformer.presets import find_preset
 from train import options
 from train.corpus_size_recipes import fill_in_recipe
-from train.data.vocabulary import check_placeholders, check_vocabulary, count_pieces
+from train.data.vocabulary import check_vocabulary, count_pieces
 from train.loop import multi_worker
 from train.loop.update_options import BATCH_TOKENS, INVERSE_SQRT
 from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, CorpusOptions, Options
@@ -21,12 +21,13 @@ NEEDED = {
     **dict.fromkeys(options.LANGUAGES, ("dataset", "mixture", *options.PAIRS)),
     "train_split": ("dataset",),
     "validation_split": ("dataset",),
+    "sampling_temperature": ("mixture",),
 }
 EXCLUDED = {
     "dataset": (*options.PAIRS, *options.FILES),
     "mixture": (options.PAIRS[0], *options.FILES[:2]),
     "train_split": ("mixture",),  # A source of it names its own.
-    "validation_size": ("dataset", "mixture", "validation_pairs", "validation_source"),
+    "validation_size": ("dataset", "validation_pairs", "validation_source"),
 }
 NOT_OF_TREES = (
     *("dataset", *options.PAIRS, *options.FILES, "mixture", *options.TFDS_OPTIONS),
@@ -62,7 +63,12 @@ def resolve(
         given = fill_in_recipe(given, preset, earlier or {}, num_pairs)
     if given.run.both_directions:
         refuse_obstacles("--both-directions", found)
-    tokenizer = check_tokenizer(given, start)
+    tokenizer = check_vocabulary(
+        given.vocabulary,
+        given.corpus.vocabulary_size,
+        given.run.init_from,
+        given.corpus.is_parsing,
+    )
     numbers = dataclasses.asdict(given.hyperparameters).items()
     preset = preset.replace(**{n: x for n, x in numbers if x is not None})
     given.training.check_schedule(preset)
@@ -176,22 +182,6 @@ def refuse_obstacles(option: str, obstacles: list[str]) -> None:
             f"{option} is for translation models that start from random weights "
             f"on one machine. Received: {obstacles[0]}"
         )
-
-
-def check_tokenizer(given: Options, start: FinishedRun | None) -> bytes | None:
-    """Checks the options of the vocabulary; returns the model of --tokenizer."""
-    tokenizer = check_vocabulary(
-        given.vocabulary,
-        given.corpus.vocabulary_size,
-        given.run.init_from,
-        given.corpus.is_parsing,
-    )
-    if given.corpus.placeholders and tokenizer:
-        check_placeholders([tokenizer], "--tokenizer", given.vocabulary.tokenizer)
-    if given.corpus.placeholders and start:
-        wanted = "--init-from, or come with --extend-vocabulary"
-        check_placeholders(filter(None, start.protos), wanted, start.run_dir)
-    return tokenizer
 
 
 def refuse_hold_out(corpus: CorpusOptions, reason: str) -> None:

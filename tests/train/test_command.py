@@ -18,12 +18,13 @@ from tests.helpers.small_runs import TINY_OPTIONS, assert_same_run, refused as r
 from train import data_preparation
 from train.data.batches import make_dataset
 from train.data.corpus import demo_pairs
-from train.data_preparation import describe_run, load_corpus, resolve_tokenizer
+from train.data_preparation import describe_run, group_for_bleu
 from train.options import parse_options
 from train.resolve_options import resolve
 from train.run.fine_tuning import load_finished
 from train.run.run_description import RunDescription
 from train.run.run_folder import read_history
+from train.training_corpus import load_corpus
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +105,7 @@ def resume(run_dir, options):
     given = parse_options([f"--run-dir={run_dir}", *map(str, options)])
     resolved, preset = resolve(given, None)
     pairs = load_corpus(resolved)
-    resolved = resolve_tokenizer(resolved, pairs)
+    group_for_bleu(resolved, pairs)
     return describe_run(resolved, preset, pairs, None)[0]
 
 
@@ -266,10 +267,9 @@ def test_a_tokenizer_that_is_missing_is_refused_before_any_work(
     line = refusal(capsys, [*options, "--validate-bleu=1"])
 
     assert "translation[ja]', or take --bleu-tokenize char" in line
-    assert not (tmp_path / "encoded").exists()
+    assert not [*tmp_path.glob("encoded/*.model")]
     # Without translations nothing is missing.
-    description = resume(tmp_path, options[2:])
-    assert description.arguments["bleu_tokenize"] == "ja-mecab"
+    assert resume(tmp_path, options[2:]).arguments["validate_bleu"] == 0
 
 
 def test_quality_is_watched_and_ends_a_run_in_vain(corpus, tmp_path, capsys):
@@ -449,7 +449,7 @@ def test_a_run_starts_from_the_model_of_another(copy, corpus, tmp_path, capsys):
         (["--hidden-dim", "16"], "--hidden-dim 16, which is 8 there"),
         (["--preset", "base"], "Received: --num-layers 6, which is 1 there, -"),
         (["--vocabulary-size", "341"], "-size 341, which is 340 there"),
-        (["--placeholders"], "--placeholders must be those of the vocabulary"),
+        (["--placeholders"], "--placeholders and language tags must be subwords of"),
     ],
 )
 def test_a_model_keeps_its_shape(finished, corpus, tmp_path, capsys, changes, message):

@@ -11,11 +11,11 @@ from tests.helpers.small_runs import TINY_OPTIONS
 from train.corpus_size_recipes import CorpusSizeRecipe, describe_recipe
 from train.data.corpus import TreePairs
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data_preparation import load_corpus, write_held_out
 from train.loop import multi_worker
 from train.options import FILES, parse_options
 from train.resolve_options import check_corpus, resolve
 from train.run.run_description import read_arguments
+from train.training_corpus import load_corpus, write_held_out
 
 GIVEN_FILES = [f"{flag(name)}=f" for name in FILES]
 TREES = ["--train-trees=a", "--validation-trees=b"]
@@ -130,7 +130,7 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--mixture=m"], "--validation-pairs FILE, or both --validation-source"),
+        (["--sampling-temperature=5", *GIVEN_FILES], "needs --mixture. Received: it"),
         (
             ["--train-source=f"],
             "or both --train-source and --train-target.*Received: --train-source$",

@@ -249,8 +249,8 @@ class Mixture(Corpus):
     """Several corpora in a row, each with a weight.
 
     The weight is the average number of times that a pass has a pair: with
-    2.5, two or three times; with 0.5, in every other pass. The vocabulary is
-    learned on all text, whatever its weight.
+    2.5, two or three times; with 0.5, in every other pass. The text that the
+    vocabulary is learned on follows the weights, too.
 
     Args:
         parts: Pairs of a corpus and its weight, a positive fraction.
@@ -271,6 +271,11 @@ class Mixture(Corpus):
     def digest(self) -> str:
         parts = [[part.digest(), str(weight)] for part, weight in self._parts]
         return digest_of(json.dumps(parts))
+
+    def languages(self) -> tuple[str, str]:
+        """Returns the codes that all parts share."""
+        sides = zip(*(part.languages() for part, _ in self._parts), strict=True)
+        return tuple(side[0] if len({*side}) == 1 else "" for side in sides)
 
     def revision(self) -> str:
         return " ".join(filter(None, (part.revision() for part, _ in self._parts)))

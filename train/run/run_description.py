@@ -30,6 +30,8 @@ class RunDescription:
     packages: dict  # Versions of the packages with which the run began.
     origin: dict = dataclasses.field(default_factory=dict)  # If converted.
     decoding: dict = dataclasses.field(default_factory=dict)  # Search options.
+    # `LanguageTags` as JSON, of a model of several languages.
+    languages: dict = dataclasses.field(default_factory=dict)
     steps_per_epoch: int | None = None
     # Divides the sentences of a batch; `None` until the devices are known.
     row_multiple: int | None = None
@@ -132,7 +134,7 @@ class RunDescription:
             "description": self.preset.description,
             **self.preset.hyperparameters(),
         }
-        for name in ("decoding", "origin", "revision"):
+        for name in ("decoding", "languages", "origin", "revision"):
             if not content[name]:
                 del content[name]
         return content

@@ -385,7 +385,11 @@ def test_a_mixture_has_files_of_pairs(tmp_path):
     french = {"pairs": "b.tmx", "target_language": "fr"}
     path.write_text(json.dumps([{"pairs": "a.jsonl"}, french]))
 
-    assert list(read_mixture(path, tmp_path, ("en", "de"))) == [*PAIRS, ("a", "c")]
+    sources, has_tags = read_mixture(path, tmp_path, ("en", "de"))
+
+    assert [[*source.corpus] for source in sources] == [list(PAIRS), [("a", "c")]]
+    assert [source.corpus.languages()[1] for source in sources] == ["de", "fr"]
+    assert has_tags
 
 
 def test_a_scan_is_repeated_when_the_file_changes(tmp_path):
