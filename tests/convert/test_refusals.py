@@ -273,7 +273,7 @@ def test_a_model_that_replaces_parts_or_is_quantized():
         to_hugging_face.check_architecture(custom)
 
     model = Transformer.from_preset("tiny", 9, norm="post", num_layers=1)
-    model.quantize("int8")
+    model.encoder.layers[0].feed_forward.expand.quantize("int8")
     with pytest.raises(UserError, match="--run-dir must not be quantized. Rec"):
         to_hugging_face.check_architecture(model)
 

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.__main__ import main as export
+from export.__main__ import fill_in_defaults, parse_options
+from export.bundle.model_loading import load_run
+from export.model.search import SearchSettings
 from keras_transformer.masks import padding_mask
 from tests.helpers.small_runs import (
     SETTINGS,
     TINY_OPTIONS,
     make_training_pairs,
     small_task,
-    weights_after_twenty_updates,
 )
 from train import __main__ as train_command
 from train.data.batch_plan import BatchPlan
+from train.data.batches import make_dataset, make_replica_batch
 from train.data.encoded_pairs import Ids
-from train.fit import make_strategy
 from train.loop.training_model import alignment_losses
-from translate.loading import load_export
 
 GUIDED = dataclasses.replace(SETTINGS, alignment_weight=2.0)
 NAMES = ("source_ids", "target_ids", "labels", "links", "num_tokens")
@@ -83,16 +83,21 @@ def test_the_loss_is_that_of_the_formula(pairs):
 
 
 def test_replicas_with_micro_batches_are_one_device(pairs):
-    both = make_strategy(["CPU:0", "CPU:1"])
-    expected, _ = weights_after_twenty_updates(pairs, False, settings=GUIDED)
-    found, _ = weights_after_twenty_updates(pairs, False, both, 30, settings=GUIDED)
-    plain, _ = weights_after_twenty_updates(
-        dataclasses.replace(pairs, links=None), False, settings=GUIDED
-    )
+    task, plan = small_task(GUIDED), BatchPlan(pairs, 120, seed=0)
 
-    for a, b in zip(expected, found, strict=True):
-        np.testing.assert_allclose(a, b, atol=2e-5)
-    assert any(np.abs(a - b).max() > 1e-3 for a, b in zip(expected, plain, strict=True))
+    def gradients(num_replicas, limit):
+        parts = []
+        for replica in range(num_replicas):
+            batch = make_replica_batch(plan, 2, replica, num_replicas, limit)
+            parts.append(task.gradients(dict(zip(NAMES, batch, strict=True))))
+        return [sum(part).numpy() for part in zip(*parts, strict=True)]
+
+    (batch,) = make_dataset(plan, tf.distribute.get_strategy(), 2, 3)
+    links = plan.batch(2)[3]
+    assert links.any()
+    np.testing.assert_array_equal(batch["links"][0], links)
+    for a, b in zip(gradients(1, None), gradients(2, 30), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -108,26 +113,25 @@ def alignments(corpus, tmp_path_factory):
 
 
 def test_the_head_that_was_guided_aligns(corpus, alignments, tmp_path):
-    run_dir, export_dir = tmp_path / "run", tmp_path / "export"
     options = [*TINY_OPTIONS, "--num-heads=2", f"--alignments={alignments}"]
-    train_command.main(["--run-dir", str(run_dir), *corpus, *options])
-    description = json.loads((run_dir / "arguments.json").read_text())
+    train_command.main(["--run-dir", str(tmp_path), *corpus, *options])
+    description = json.loads((tmp_path / "arguments.json").read_text())
     assert description["decoding"] == {"align_head": 0}
-    paths = ["--run-dir", str(run_dir), "--export-dir", str(export_dir)]
 
-    export([*paths, "--signatures", "align", "explain"])
-    export([*paths, "--signatures", "align", "--align-layer=0"])
+    def load(*options):
+        paths = [f"--run-dir={tmp_path}", "--export-dir=x"]
+        given = fill_in_defaults(parse_options([*paths, *options]))
+        settings = SearchSettings(
+            align_layer=given.align_layer, align_head=given.align_head
+        )
+        return load_run(tmp_path, settings, signatures=("align", "explain")).signatures
 
-    texts = {
-        "source": np.array([b"The cat sleeps."], object),
-        "target": np.array([b"El gato duerme."], object),
-    }
-    first, second = (load_export(export_dir, version) for version in (1, 2))
-    heads = first.ask("explain", texts)["encoder_decoder_attention"]
-    for model, expected in (
-        (first, heads[0, 0, 0]),
-        (second, heads[0, 0].mean(axis=0)),
+    texts = [tf.constant([text]) for text in ("The cat sleeps.", "El gato duerme.")]
+    models = load(), load("--align-layer=0")
+    heads = models[0]["explain"](*texts)["encoder_decoder_attention"].numpy()
+    for model, expected in zip(
+        models, (heads[0, 0, 0], heads[0, 0].mean(axis=0)), strict=True
     ):
-        found = model.ask("align", texts)["attention"][0]
+        found = model["align"](*texts)["attention"][0]
         np.testing.assert_allclose(found, expected, atol=1e-6)
     assert np.abs(heads[0, 0, 0] - heads[0, 0, 1]).max() > 1e-4

@@ -42,11 +42,11 @@ class Capitals:
         self._lock = threading.Lock()
         self.running = self.most_running = self.count = 0
 
-    def check_model(self, name, version=None):
+    def check_model(self, name):
         if name != "translator":
             raise ServerError(Status.NOT_FOUND, f"Servable not found: {name}")
 
-    def predict(self, signature_name, inputs, output_filter=()):
+    def predict(self, signature_name, inputs):
         with self._lock:
             self.count += 1
             self.running += 1
