@@ -76,7 +76,9 @@ def scores(run_dir):
             *("on_test_begin", 24, signal.SIGINT, 130, 18), marks=pytest.mark.slow
         ),
         # After the last epoch, when only the final model is missing.
-        ("on_train_end", 24, signal.SIGTERM, 143, 24),
+        pytest.param(
+            *("on_train_end", 24, signal.SIGTERM, 143, 24), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_signal_ends_a_run_that_resumes_after_the_last_epoch(

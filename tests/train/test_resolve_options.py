@@ -4,10 +4,9 @@ import json
 import pytest
 import tensorflow_datasets as tfds
 
-import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.options import flag, values_of
-from tests.helpers.small_runs import TINY_OPTIONS
+from tests.helpers.small_runs import TINY_OPTIONS, claim_run
 from train.corpus_size_recipes import CorpusSizeRecipe, describe_recipe
 from train.data.corpus import TreePairs
 from train.data.encoded_corpus import DigestCachedCorpus
@@ -144,58 +143,46 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
     assert training.symbols() == TreePairs(path).symbols()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--mixture=m"], "--validation-pairs FILE, or both --validation-source"),
-        (
-            ["--train-source=f"],
-            "or both --train-source and --train-target.*Received: --train-source$",
-        ),
-        (GIVEN_FILES[:3], "--validation-target. Received: --validation-source$"),
-        (GIVEN_FILES[2:], "--train-target. Received: neither$"),
-        (["--validation-size=9", *GIVEN_FILES], "must come without --dataset"),
-        (["--validation-size=9", "--dataset=demo"], "Received: --dataset$"),
-        (["--mixture=m", *GIVEN_FILES], "Received: --train-source"),
-        (
-            [*GIVEN_FILES, "--train-pairs=x"],
-            "Received: --train-pairs, --train-source, --train-target",
-        ),
-        (["--dataset=demo", "--train-pairs=x"], "Received: --train-pairs"),
-        (["--dataset=demo", "--train-pairs=x", "--mixture=m"], "Received: --train-p"),
-        (["--dataset=demo", "--train-source=f"], "--dataset must come without"),
-        (["--source-language=de", *GIVEN_FILES], "needs --dataset or --mixture or"),
-        (["--target-language=de", *GIVEN_FILES], "needs --dataset or --mixture or"),
-        (
-            ["--mixture=m", "--dataset=demo", "--train-split=train[:9%]"],
-            "--train-split must come without --mixture",
-        ),
-        (
-            ["--mixture=m", *GIVEN_FILES[2:], "--validation-split=test"],
-            "--validation-split needs --dataset",
-        ),
-        (["--dataset=demo", "--best-by=loss"], "--best-by loss needs --patience N"),
-        (
-            ["--dataset=demo", "--best-by=bleu", "--patience=3"]
-            + ["--validate-bleu=2", "--validate-every=3"],
-            "a multiple of --validate-every. Received: --validate-bleu 2",
-        ),
-        (TREES[1:], "a parser needs --train-trees.*Received: --validation-trees$"),
-        ([*TREES, "--mixture=x"], "--mixture$"),
-        ([*TREES, "--validate-bleu=2"], "--validate-bleu$"),
-        ([*TREES, "--alignment-weight=1"], "--alignment-w"),
-        (["--dataset=demo", "--drop-invalid"], "needs --train-source or --train-p"),
-        (["--dataset=demo", "--alignment-weight=1"], "needs --alignments"),
-        (
-            [*GIVEN_FILES, "--alignments=x", "--placeholders"],
-            "Received: --placeholders",
-        ),
-        (TREES[:1], "needs .* and --validation-trees.*Received: --train-trees$"),
-    ],
-)
-def test_refuses_options_that_do_not_go_together(options, message):
+# Options, and what they are refused with.
+REFUSALS = """
+--mixture=m -> --validation-pairs FILE, or both --validation-source
+--train-source=f -> --train-source and --train-target.*Received: --train-source$
+$TRAIN --validation-source=f -> --validation-target. Received: --validation-source$
+$VALIDATION -> --train-target. Received: neither$
+--validation-size=9 $TRAIN $VALIDATION -> must come without --dataset
+--validation-size=9 --dataset=demo -> Received: --dataset$
+--mixture=m $TRAIN $VALIDATION -> Received: --train-source
+$TRAIN $VALIDATION --train-pairs=x -> : --train-pairs, --train-source, --train-target
+--dataset=demo --train-pairs=x -> Received: --train-pairs
+--dataset=demo --train-pairs=x --mixture=m -> Received: --train-p
+--dataset=demo --train-source=f -> --dataset must come without
+--source-language=de $TRAIN $VALIDATION -> needs --dataset or --mixture or
+--target-language=de $TRAIN $VALIDATION -> needs --dataset or --mixture or
+--mixture=m --dataset=demo --train-split=train[:9%] -> -split must come without --m
+--mixture=m $VALIDATION --validation-split=test -> --validation-split needs --dataset
+--dataset=demo --best-by=loss -> --best-by loss needs --patience N
+--dataset=demo --best-by=bleu --patience=3 --validate-bleu=2 --validate-every=3
+ -> a multiple of --validate-every. Received: --validate-bleu 2
+--validation-trees=b -> a parser needs --train-trees.*Received: --validation-trees$
+--train-trees=a -> needs .* and --validation-trees.*Received: --train-trees$
+$TREES --mixture=x -> --mixture$
+$TREES --validate-bleu=2 -> --validate-bleu$
+$TREES --alignment-weight=1 -> --alignment-w
+--dataset=demo --drop-invalid -> needs --train-source or --train-p
+--dataset=demo --alignment-weight=1 -> needs --alignments
+$TRAIN $VALIDATION --alignments=x --placeholders -> Received: --placeholders
+"""
+NAMES = {"TRAIN": GIVEN_FILES[:2], "VALIDATION": GIVEN_FILES[2:], "TREES": TREES}
+
+
+@pytest.mark.parametrize("case", REFUSALS.replace("\n ", " ").strip().splitlines())
+def test_refuses_options_that_do_not_go_together(case):
+    for name, options in NAMES.items():
+        case = case.replace(f"${name}", " ".join(options))
+    options, message = case.split(" -> ")
+
     with pytest.raises(UserError, match=message):
-        resolve(parse(*options), None)
+        resolve(parse(*options.split()), None)
 
 
 @pytest.mark.parametrize(
@@ -322,21 +309,17 @@ def test_several_machines_keep_the_numbers_of_the_preset(monkeypatch):
         resolve(parse_tiny("--recipe=corpus-size", *GIVEN_FILES))
 
 
-def test_a_run_with_the_recipe_may_become_longer(corpus, tmp_path, capsys):
+def test_a_run_with_the_recipe_may_become_longer(corpus, tmp_path):
     options = [
         option
         for option in TINY_OPTIONS
         if not option.startswith(("--recipe", "--batch-tokens"))
     ]
-    command = ["--run-dir", str(tmp_path), *corpus, *options, "--no-both-directions"]
-    train_command.main([*command, "--steps=4"])
-    found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
-    assert found["recipe"] == "corpus-size"
+    command = ["--run-dir", tmp_path, *corpus, *options, "--no-both-directions"]
     numbers = [340, 2_048, 1, 0.3, False, "pre", "cosine", 10]
-    assert [found[name] for name in NUMBERS] == numbers
+    for steps in (4, 8):  # The warm-up stays a quarter of four.
+        claim_run([*command, f"--steps={steps}"])
 
-    train_command.main([*command, "--steps=8"])
-
-    found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
-    assert found["warmup_steps"] == 1
-    assert "continuing after update 4" in capsys.readouterr().out
+        found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
+        assert (found["recipe"], found["steps"]) == ("corpus-size", steps)
+        assert [found[name] for name in NUMBERS] == numbers

@@ -299,66 +299,47 @@ def write_half(path):
     path.write_bytes(content[: len(content) // 2] + content[-40:])
 
 
+def text(content):
+    return lambda path: path.write_bytes(content)
+
+
+def units(*codes):
+    """Writes a unit for each string of codes."""
+    return lambda path: write_tmx(
+        path, *([(code, "a") for code in of_unit.split()] for of_unit in codes)
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "write", "message"),
     [
-        ("x.tmx", lambda p: write_tmx(p, THREE), "x.tmx has en, de, fr; not 'es'"),
+        ("x.tmx", units("en de fr"), "x.tmx has en, de, fr; not 'es'"),
         ("x.tmx", write_unit_in_the_middle, "must be TMX. Received: unit 2: .*line 1"),
-        ("x.tmx", lambda p: p.write_text("en\tes"), "must be TMX. Received: unit 1"),
-        (
-            "x.tmx",
-            lambda p: write_tmx(p, [("en", "a")], [("es", "b")]),
-            "has no unit with both en and es",
-        ),
-        (
-            "x.tmx",
-            lambda p: write_tmx(p, [("en-GB", "a"), ("es", "b")], [("en-US", "c")]),
-            "has en-gb and en-us: name one of them, not 'en'",
-        ),
-        (
-            "x.tmx",
-            lambda p: write_tmx(p, [("en-US", "a"), ("es", "b")], [("en", "c")]),
-            "has en-us and en: name en-us",
-        ),
+        ("x.tmx", text(b"en\tes"), "must be TMX. Received: unit 1"),
+        ("x.tmx", units("en", "es"), "has no unit with both en and es"),
+        ("x.tmx", units("en-GB es", "en-US"), "en-gb and en-us: .* not 'en'"),
+        ("x.tmx", units("en-US es", "en"), "has en-us and en: name en-us"),
         ("x.zip", write_opus_zip, "x.zip has en, de; not 'es'"),
-        ("x.zip", lambda p: p.write_text("PK"), "must be a whole zip file"),
+        ("x.zip", text(b"PK"), "must be a whole zip file"),
         ("x.csv", write_csv, "x.csv has en, id, de; not 'es'"),
-        ("x.csv", lambda p: p.write_text('en,es\na,b\n"c"d,e'), "line 3, must be CSV"),
-        ("x.tsv", lambda p: p.write_bytes(b"a\tb\n\xff\tb"), "tsv, line 2, byte 0xff"),
-        (
-            "x.tsv",
-            lambda p: p.write_text("a\tb\nc"),
-            r"row 2, must have 2.* 1, \['c'\]",
-        ),
-        ("x.tsv", lambda p: p.write_text("a\tb\tc"), "by number.*3 columns"),
+        ("x.csv", text(b'en,es\na,b\n"c"d,e'), "line 3, must be CSV"),
+        ("x.tsv", text(b"a\tb\n\xff\tb"), "tsv, line 2, byte 0xff"),
+        ("x.tsv", text(b"a\tb\nc"), r"row 2, must have 2.* 1, \['c'\]"),
+        ("x.tsv", text(b"a\tb\tc"), "by number.*3 columns"),
         ("x.jsonl", write_json, "line 1, has de, en; not 'es'"),
-        (
-            "x.jsonl",
-            lambda p: p.write_text('{"en": "a", "es": "b"}\n{"en": "c"}'),
-            "line 2, has en; not 'es'",
-        ),
-        ("x.json", lambda p: p.write_text("[\n{}]"), "line 1, must be JSON"),
-        ("x.json", lambda p: p.write_text("[1]"), r"must be an object.*\[1\]"),
-        (
-            "x.jsonl",
-            lambda p: p.write_text('{"en": "a", "es": "b"}\n{"en": "c", "es": 4}'),
-            r"x.jsonl, pair 2, must be text in UTF-8 .*NUL bytes. Received: \('c', 4\)",
-        ),
-        *(
-            (
-                "x.jsonl",
-                lambda p, c=c: p.write_text(f'{{"en": "{c}", "es": ""}}'),
-                "pair 1,",
-            )
-            for c in ("\\ud83d", "\\u0000")
-        ),
-        ("x.json", lambda p: p.write_text("[" * 100_000), "line 1, must be JSON"),
-        ("x.parquet.gz", lambda p: p.write_text("a"), "but for .zip and .parquet, .gz"),
+        ("x.jsonl", text(b'{"en": "a", "es": "b"}\n{"en": "c"}'), "line 2, has en; no"),
+        ("x.json", text(b"[\n{}]"), "line 1, must be JSON"),
+        ("x.json", text(b"[1]"), r"must be an object.*\[1\]"),
+        ("x.json", text(b'{"en": "c", "es": 4}'), r"1, must be text .*: \('c', 4\)"),
+        ("x.json", text(b'{"en": "\\ud83d", "es": ""}'), "pair 1, must be text in U"),
+        ("x.json", text(b'{"en": "\\u0000", "es": ""}'), "pair 1, .* NUL bytes. Rec"),
+        ("x.json", text(b"[" * 100_000), "line 1, must be JSON"),
+        ("x.parquet.gz", text(b"a"), "but for .zip and .parquet, .gz"),
         ("x.parquet", write_parquet, "x.parquet has de, en; not 'es'"),
         ("x.parquet", write_flat_parquet, "x.parquet has id, de, en; not 'es'"),
-        ("x.parquet", lambda p: p.write_text("PAR"), "must be whole.*after row 0"),
+        ("x.parquet", text(b"PAR"), "must be whole.*after row 0"),
         ("x.parquet", write_half, "must be whole.*after row 0"),
-        ("x.txt", lambda p: p.write_text("a"), "must end in .zip, .csv.*x.txt"),
+        ("x.txt", text(b"a"), "must end in .zip, .csv.*x.txt"),
         ("x.tmx", lambda p: None, "no such file: .*x.tmx"),
     ],
 )

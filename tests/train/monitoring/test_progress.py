@@ -1,3 +1,4 @@
+import functools
 import re
 import types
 
@@ -26,7 +27,10 @@ class Added(keras.callbacks.Callback):
         super().__init__()
         self.calls = []
         for name in ("train_begin", "train_batch_end", "test_end", "train_end"):
-            setattr(self, f"on_{name}", lambda *_, name=name: self.calls.append(name))
+            setattr(self, f"on_{name}", functools.partial(self.note, name))
+
+    def note(self, name, *args, **kwargs):
+        self.calls.append(name)
 
     def on_epoch_end(self, epoch, logs=None):
         logs["added"] = 7.0 + epoch
@@ -68,7 +72,7 @@ def test_a_terminal_gets_a_line_that_fits_and_changes(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "60")
     line = ProgressLine(5)
-    optimizer = types.SimpleNamespace(updates=tf.constant(1))
+    optimizer = types.SimpleNamespace(updates=tf.constant(1), iterations=None)
     line.set_model(types.SimpleNamespace(optimizer=optimizer))
     logs = {"loss": 4.0, "perplexity": 54.6, "accuracy": 0.25, "minutes_left": 3.0}
     logs["tokens_per_second"] = 12_345.0
