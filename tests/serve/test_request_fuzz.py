@@ -144,7 +144,7 @@ def send(service, method, target, kind, body, is_chunked):
     return int(head.split()[1]), body
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=300, deadline=None, derandomize=True)
 @given(
     method=rarely(st.sampled_from(["GET", "HEAD", "PUT", "OPTIONS", "x"])),
     path=st.sampled_from(POSTS) | rarely(st.sampled_from(OTHERS)),

@@ -32,6 +32,7 @@ def test_signs_of_a_line(line, signs):
     assert [name for name, sign in SIGNS.items() if sign.is_in(line)] == signs
 
 
+PAIRS = demo_corpus()["validation"][:150]
 MOSES = sacremoses.MosesTokenizer(lang="en")
 
 
@@ -45,8 +46,7 @@ MOSES = sacremoses.MosesTokenizer(lang="en")
     ],
 )
 def test_the_sign_of_a_corpus_is_that_of_its_change(change, expected):
-    pairs = demo_corpus()["validation"]
-    for lines in zip(*pairs, strict=True):
+    for lines in zip(*PAIRS, strict=True):
         changed = [change(line) for line in lines]
         found = {
             name: sum(map(sign.is_in, changed)) / len(changed)

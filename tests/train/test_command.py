@@ -8,15 +8,21 @@ import keras
 import numpy as np
 import pytest
 import sacrebleu
+import sentencepiece
 import tensorflow as tf
 
 import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.options import replace_values
 from keras_transformer import SubwordTokenizer
-from tests.helpers.small_runs import TINY_OPTIONS, assert_same_run, refused as refusal
+from tests.helpers.other_systems.converted_runs import train_spm
+from tests.helpers.small_runs import (
+    TINY_OPTIONS,
+    assert_same_run,
+    claim_run,
+    refused as refusal,
+)
 from train import data_preparation
-from train.data.batches import make_dataset
 from train.data.corpus import demo_pairs
 from train.data_preparation import describe_run, group_for_bleu
 from train.options import parse_options
@@ -78,26 +84,19 @@ def test_a_run_that_goes_on_ends_as_one_that_was_longer(copy, corpus, tmp_path, 
     assert "steps: 5 there, 4 here" in line
 
 
-def test_a_run_keeps_the_rows_that_it_began_with(copy, corpus, monkeypatch):
+def test_a_run_keeps_the_rows_that_it_began_with(copy, corpus):
     """It may have begun on 24 devices; on this one its batches stay."""
-    shapes = []
-
-    def make(plan, *args, **kwargs):
-        shapes.extend(plan.shapes)
-        return make_dataset(plan, *args, **kwargs)
-
-    monkeypatch.setattr(train_command.fit, "make_dataset", make)
     path = copy / "arguments.json"
     description = json.loads(path.read_text())
     description["row_multiple"] = 24
     path.write_text(json.dumps(description))
-    options = ["--run-dir", str(copy), *corpus, *TINY_OPTIONS]
+    options = ["--run-dir", copy, *corpus, *TINY_OPTIONS]
 
-    train_command.main([*options, "--steps", "4"])
+    plan = claim_run([*options, "--steps", "4"])
 
     assert json.loads(path.read_text())["row_multiple"] == 24
     report = json.loads((copy / "report.json").read_text())
-    shapes += report["batches"]["shapes"]
+    shapes = [*plan.shapes, *report["batches"]["shapes"]]
     assert {rows % 24 for rows, *_ in shapes} == {0}
 
 
@@ -249,7 +248,7 @@ def test_validation_pairs_that_are_in_training_must_be_asked_for(
 
     assert "--allow-validation-in-training. Received: 60, all in training" in line
     assert not (tmp_path / "arguments.json").exists()
-    train_command.main([*map(str, options), "--allow-validation-in-training"])
+    claim_run([*options, "--allow-validation-in-training"])
     assert "60 of the 60 validation pairs are in training" in capsys.readouterr().out
 
 
@@ -330,8 +329,7 @@ def test_the_same_pairs_in_other_files_make_the_same_run(finished, corpus, tmp_p
         *("--source-language=en", "--target-language=es"),
     ]
 
-    train_command.main([*command, "--steps=2"])
-    train_command.main(command)  # It is resumed.
+    train_command.main(command)
 
     assert_same_run(finished, tmp_path / "run")
     description = json.loads((tmp_path / "run" / "arguments.json").read_text())
@@ -373,6 +371,32 @@ def test_a_file_of_options_is_printed_and_read(corpus, tmp_path, capsys):
     assert "Received: config" in refusal(capsys, [config])
 
 
+def test_a_vocabulary_from_elsewhere(corpus, tmp_path, capsys):
+    paths = [tmp_path / "their.model", tmp_path / "other.model"]
+    for size, path in zip((400, 500), paths, strict=True):
+        lines = demo_pairs("validation").sources
+        path.write_bytes(train_spm(lines, size, model_type="bpe"))
+
+    run_dir = tmp_path / "run"
+    # The size of the vocabulary is that of the file.
+    options = [o for o in TINY_OPTIONS if not o.startswith("--vocabulary-size")]
+    command = ["--run-dir", str(run_dir), *corpus, *options, "--tokenizer"]
+
+    claim_run([*command, paths[0]])
+
+    proto = (run_dir / "tokenizer.model").read_bytes()
+    model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    assert model.get_piece_size() == 401  # It had no padding.
+    description = json.loads((run_dir / "arguments.json").read_text())
+    assert description["arguments"]["vocabulary_size"] == 401
+    # It may move, but not change.
+    moved = paths[0].rename(tmp_path / "moved.model")
+    claim_run([*command, moved])
+    message = refusal(capsys, [*command, paths[1]])
+    assert "vocabulary_size: 401 there, 501 here" in message
+    assert "tokenizer: " in message
+
+
 def test_two_files_are_enough(corpus, tmp_path, capsys):
     run_dir = tmp_path / "run"
     paths = [tmp_path / "all.en", tmp_path / "all.es"]
@@ -380,9 +404,9 @@ def test_two_files_are_enough(corpus, tmp_path, capsys):
         path.write_text(2 * pathlib.Path(text).read_text())
     names = ("--train-source", "--train-target")
     options = [f"{name}={path}" for name, path in zip(names, paths, strict=True)]
-    options += [*TINY_OPTIONS, "--both-directions", "--run-dir", str(run_dir)]
+    options += [*TINY_OPTIONS, "--run-dir", str(run_dir)]
 
-    train_command.main(options)
+    claim_run(options)
 
     held_out = [run_dir / "held_out.en", run_dir / "held_out.es"]
     texts = [path.read_text() for path in held_out]
@@ -400,7 +424,7 @@ def test_two_files_are_enough(corpus, tmp_path, capsys):
     message = f"6 pairs are held out for validation, in {held_out[0]} and {held_out[1]}"
     assert f"{message}; {len(rest)} pairs of other sources" in printed
     # The same command resumes; with another seed other pairs would be held out.
-    train_command.main([*options, "--steps=4"])
+    claim_run([*options, "--steps=4"])
     line = refusal(capsys, [*options, "--seed=1"])
     for message in ("seed: 0 there, 1 here", "train: other text", "validation: other"):
         assert message in line

@@ -4,17 +4,15 @@ import json
 import pytest
 import tensorflow_datasets as tfds
 
-import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.options import flag, values_of
-from tests.helpers.small_runs import TINY_OPTIONS
+from tests.helpers.small_runs import TINY_OPTIONS, claim_run
 from train.corpus_size_recipes import CorpusSizeRecipe, describe_recipe
 from train.data.corpus import TreePairs
 from train.data.encoded_corpus import DigestCachedCorpus
 from train.loop import multi_worker
 from train.options import FILES, parse_options
 from train.resolve_options import check_corpus, resolve
-from train.run.run_description import read_arguments
 from train.training_corpus import load_corpus, write_held_out
 
 GIVEN_FILES = [f"{flag(name)}=f" for name in FILES]
@@ -180,8 +178,8 @@ NUMBERS = [
 ]
 
 
-def parse_tiny(*options, run_dir="run"):
-    return parse_options([f"--run-dir={run_dir}", "--preset=tiny", *options])
+def parse_tiny(*options):
+    return parse_options(["--run-dir=run", "--preset=tiny", *options])
 
 
 def numbers_of(given, num_pairs, earlier=None):
@@ -266,28 +264,17 @@ def test_several_machines_keep_the_numbers_of_the_preset(monkeypatch):
         resolve(parse_tiny("--recipe=corpus-size", *GIVEN_FILES))
 
 
-def test_a_run_with_the_recipe_may_become_longer(corpus, tmp_path, capsys):
+def test_a_run_with_the_recipe_may_become_longer(corpus, tmp_path):
     options = [
         option
         for option in TINY_OPTIONS
         if not option.startswith(("--recipe", "--batch-tokens"))
     ]
-    command = ["--run-dir", str(tmp_path), *corpus, *options]
-    train_command.main([*command, "--steps=4"])
-    found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
-    assert found["recipe"] == "corpus-size"
-    numbers = [340, 2_048, 1, 0.3, True, "pre", "cosine", 10]
-    assert [found[name] for name in NUMBERS] == numbers
+    command = ["--run-dir", tmp_path, *corpus, *options, "--no-both-directions"]
+    numbers = [340, 2_048, 1, 0.3, False, "pre", "cosine", 10]
+    for steps in (4, 8):  # The warm-up stays a quarter of four.
+        claim_run([*command, f"--steps={steps}"])
 
-    # As if the run had been stopped between its two parts.
-    (tmp_path / "arguments.json").rename(tmp_path / "aside")
-    earlier = read_arguments(tmp_path / "both-directions")
-    longer = parse_tiny(*command[2:], "--steps=8", run_dir=tmp_path)
-    assert numbers_of(longer, 20_000, earlier)[2] == 1
-    (tmp_path / "aside").rename(tmp_path / "arguments.json")
-
-    train_command.main([*command, "--steps=8"])
-
-    found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
-    assert found["warmup_steps"] == 1
-    assert "continuing after update 4" in capsys.readouterr().out
+        found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
+        assert (found["recipe"], found["steps"]) == ("corpus-size", steps)
+        assert [found[name] for name in NUMBERS] == numbers

@@ -365,8 +365,8 @@ print(json.dumps([found, sorted(names & {"tensorflow", "keras", "export"})]))
 
 
 def test_refuses_a_quantized_model(run_dir, tmp_path):
-    model = make_model()
-    model.quantize("int8")
+    model = make_model(num_layers=1)
+    model.encoder.layers[0].feed_forward.expand.quantize("int8")
     with pytest.raises(UserError, match="for a model that `quantize` has changed"):
         write(run_dir, tmp_path, model)
     assert not (tmp_path / "1").exists()
