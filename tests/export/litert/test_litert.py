@@ -248,6 +248,15 @@ def test_samples_follow_the_probabilities(run_dir, translator):
     assert again == draws[3:4]
 
 
+def test_sizes_are_known_before_a_step(folder, translator):
+    """Otherwise LiteRT would prepare operations in each step."""
+    model = Model(folder, translator.settings)
+
+    model.start([[20, 30, 1], [40, 1]], 2)
+
+    assert model.output("candidates").shape == (2 * 2, 2 * 3)
+
+
 def test_int8_is_smaller_and_near_and_batch_mates_change_nothing(
     run_dir, tmp_path, translator
 ):
