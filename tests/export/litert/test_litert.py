@@ -171,8 +171,11 @@ def test_bytes_that_are_no_whole_character_are_left_out(library, parts):
 class ModelThatEnds:
     """Its best token is always EOS, and the next best one is 4."""
 
-    eos_id, bos_id, max_length, forbidden_ids = 1, 3, 9, [0, 3]
-    num_candidates = 1
+    def __init__(self):
+        self.settings = {
+            **{"eos_id": 1, "bos_id": 3, "forbidden_ids": [0, 3]},
+            **{"max_target_length": 9, "num_candidates": 1},
+        }
 
     def start(self, sources, beams):
         pass
