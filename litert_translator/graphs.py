@@ -5,6 +5,7 @@ of a cache, `C` candidates, `V` vocabulary.
 """
 
 import pathlib
+import threading
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
@@ -12,6 +13,9 @@ from ai_edge_litert.interpreter import Interpreter
 FORBIDDEN = -1e30  # Attention logit of positions that are not ancestors.
 BLOCK = 8  # Lengths are rounded up to its multiples, so that few sizes occur.
 FEW = 8  # Hypotheses that get room for translations of usual lengths at once.
+# A thread has it while it runs Python. If threads compete for Python's own lock, which
+# NumPy often gives away for a moment, two take longer than one.
+TURN = threading.Lock()
 
 
 class Graph:
@@ -28,8 +32,15 @@ class Graph:
             {name: self._interpreter.tensor(each["index"]) for name, each in of.items()}
             for of in (self._details, runner.get_output_details())
         )
-        self.run = self._interpreter.invoke
         self._sizes = None
+
+    def run(self) -> None:
+        """Computes the outputs, while another thread may have its `TURN`."""
+        TURN.release()
+        try:
+            self._interpreter.invoke()
+        finally:
+            TURN.acquire()
 
     def resize(self, **sizes) -> None:
         """Gives the inputs their dynamic sizes, by the first words of their names."""
@@ -44,7 +55,7 @@ class Graph:
 
 
 class Model:
-    """The graphs of an export, with the state of a search.
+    """The graphs of an export, with the state of a search. It needs the `TURN`.
 
     A cache has the keys or values of all positions of all hypotheses of a sentence,
     in the order of computation; `mask` selects the ancestors of each hypothesis. So

@@ -59,7 +59,7 @@ def search(
         tokens, values = rules.find_candidates(sentences, ids[:, :, 1:length])
         scores = totals[:, :, None] + values
         if beams > 1:
-            scores, tokens, parents = choose_best(rows, scores, tokens, rules.count)
+            scores, tokens, parents = choose_best(rows, scores, tokens)
         else:  # They are in order.
             scores, tokens, parents = scores[:, 0, :1], tokens[:, 0, :1], 0 * rows
         is_end = tokens == eos_id
@@ -90,11 +90,11 @@ def search(
     return finished.best
 
 
-def choose_best(rows, scores, tokens, count) -> tuple[np.ndarray, ...]:
-    """Returns scores, tokens and hypotheses of the best continuations, `(B, count)`."""
-    width = scores.shape[2]
+def choose_best(rows, scores, tokens) -> tuple[np.ndarray, ...]:
+    """Returns scores, tokens and hypotheses of the best continuations, `(B, 2 K)`."""
+    _, beams, width = scores.shape
     scores, tokens = (x.reshape(len(x), -1) for x in (scores, tokens))
-    order = (-scores).argsort(axis=1, kind="stable")[:, :count]
+    order = (-scores).argsort(axis=1, kind="stable")[:, : 2 * beams]
     return scores[rows, order], tokens[rows, order], order // width
 
 
@@ -150,15 +150,14 @@ class Finished:
 class Rules:
     """What may follow: limits, prefixes, `min_length`, `no_repeat_ngram`, samples.
 
-    Its arguments are `search`'s. A step takes the `count` best continuations.
-    `was_cut`, `(B, K)`, is whether the limit forced EOS on a hypothesis.
+    Its arguments are `search`'s. `was_cut`, `(B, K)`, is whether the limit forced
+    EOS on a hypothesis.
     """
 
     def __init__(self, model, sources, prefixes, options, draws):
         self._model, self._options, self._draws = model, options, draws
         self._settings, self._prefixes = model.settings, prefixes
         beams = options["beam_size"]
-        self.count = 2 * beams if beams > 1 else 1
         starts = np.array([*map(len, prefixes)])
         lengths = np.array([*map(len, sources)]) + options["max_extra_length"]
         self.limits = np.maximum(lengths, starts + 1).clip(
@@ -169,9 +168,10 @@ class Rules:
         self._min_lengths = np.minimum(options["min_length"], self.limits - 1)
         # The graph's candidates suffice for a step after these, but the last.
         until = np.maximum(starts, self._min_lengths)
+        count = 2 * beams if beams > 1 else 1
         num_candidates = model.settings["num_candidates"]
-        self._width = max(self.count, num_candidates)
-        if draws or options["no_repeat_ngram"] or self.count > num_candidates:
+        self._width = max(count, num_candidates)
+        if draws or options["no_repeat_ngram"] or count > num_candidates:
             until = self.limits
         steps = np.arange(self.limits.max() + 1)[:, None]
         self._is_constrained = (steps <= until) | (steps == self.limits)

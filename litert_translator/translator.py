@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import sentencepiece
 
-from litert_translator.graphs import Model
+from litert_translator.graphs import TURN, Model
 from litert_translator.options import check_numbers, check_texts, complete
 from litert_translator.search import length_penalty, make_draw, search
 
@@ -111,15 +111,15 @@ class Translator:
             that this process may use.
 
     Raises:
-        ValueError: If the folder lacks its settings or a tokenizer.
+        FileNotFoundError: If the folder lacks its settings or a tokenizer.
     """
 
     def __init__(self, folder, num_threads: int | None = None):
         self._folder = pathlib.Path(folder)
-        self.settings = json.loads(self._read("config.json"))
+        self.settings = json.loads((self._folder / "config.json").read_bytes())
         self._source, self._target = (
             sentencepiece.SentencePieceProcessor(
-                model_proto=self._read(self.settings[name])
+                model_proto=(self._folder / self.settings[name]).read_bytes()
             )
             for name in ("tokenizer", "target_tokenizer")
         )
@@ -134,15 +134,6 @@ class Translator:
         self._models = queue.LifoQueue()
         for _ in range(num_threads):
             self._models.put(None)
-
-    def _read(self, name: str) -> bytes:
-        """Returns the content of a file of the folder."""
-        if not (self._folder / name).is_file():
-            raise ValueError(
-                "`folder` must be a version of an export for LiteRT, with its "
-                f"tokenizers. Received: {self._folder}, without {name}"
-            )
-        return (self._folder / name).read_bytes()
 
     def translate(self, texts: list[str], **options) -> list[Translation]:
         """Returns the best translation of each text; of an empty one `""`."""
@@ -246,7 +237,8 @@ class Translator:
             model = self._models.get()
             try:
                 model = model or Model(self._folder, self.settings)
-                return find(model, part)
+                with TURN:
+                    return find(model, part)
             finally:
                 self._models.put(model)
 
