@@ -71,6 +71,7 @@ def make_config(model: Transformer, decoding: dict) -> dict:
     shares = model.source_vocabulary_size is None
     config = {
         "architectures": ["MarianMTModel"],
+        "model_type": "marian",
         **MUST_BE,
         "activation_function": architecture.activation,
         "d_model": architecture.hidden_dim,

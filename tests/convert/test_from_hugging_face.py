@@ -59,7 +59,7 @@ class Both:
             activation_function=activation,
             scale_embedding=scales,
         )
-        convert("opus-mt", folder / "theirs", folder / "run")
+        convert("hugging-face", folder / "theirs", folder / "run")
         self.ours = load(folder / "run")
         configuration = read_configuration(folder / "theirs/config.json")
         self.sources, self.targets, *_ = read_vocabularies(
@@ -242,7 +242,7 @@ def test_pieces_are_those_of_their_tokenizer(both):
 def test_goes_back_and_forth(both):
     back = both.folder / "back"
     convert("to-marian", back, both.folder / "run")
-    convert("opus-mt", back, both.folder / "again")
+    convert("hugging-face", back, both.folder / "again")
 
     inputs = random_inputs(both.sources, both.targets)
     expected = np.array(both.ours(inputs))

@@ -33,6 +33,7 @@ class RunDescription:
     steps_per_epoch: int | None = None
     # Divides the sentences of a batch; `None` until the devices are known.
     row_multiple: int | None = None
+    languages: dict = dataclasses.field(default_factory=dict)  # `LanguageTags`.
     source_language: str = ""
     revision: str = ""  # Of the training text, where its publisher names one.
 
@@ -135,7 +136,7 @@ class RunDescription:
             "description": self.preset.description,
             **self.preset.hyperparameters(),
         }
-        for name in ("decoding", "origin", "revision"):
+        for name in ("decoding", "languages", "origin", "revision"):
             if not content[name]:
                 del content[name]
         return content
