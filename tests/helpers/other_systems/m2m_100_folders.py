@@ -69,10 +69,10 @@ def write_m2m_folder(folder, kind, **numbers):
     with torch.no_grad():
         table = model.get_decoder().embed_tokens.weight
         for weight in model.parameters():
-            if weight.dim() == 2:  # Else each token repeats the one before.
-                weight *= 0.5 if weight is table else 2
+            if weight.dim() == 2 and weight is not table:
+                weight *= 4  # Else each token repeats the one before.
         table[1] = 0
         # Some translations end.
-        model.get_decoder().layer_norm.bias += 4 * table[2]
+        model.get_decoder().layer_norm.bias += 2.5 * table[2]
     model.save_pretrained(folder)
     return model
