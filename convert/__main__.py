@@ -1,6 +1,6 @@
 """Converts models of other systems to run folders.
 
-    python -m convert opus-mt --model-dir opus-mt-en-de --run-dir runs/en-de
+    python -m convert hugging-face --model-dir opus-mt-en-de --run-dir runs/en-de
     python -m convert marian --model model.npz --vocabulary source.spm \\
         --run-dir runs/en-pt
     python -m convert marian --model opus-2020-02-26.zip --run-dir runs/en-de
@@ -28,12 +28,12 @@ VOCABULARY = "SentencePiece models: one for both sides, or source and target"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OpusOptions:
-    """`opus-mt`: a folder of Hugging Face's `MarianMTModel`."""
+class HuggingFaceOptions:
+    """`hugging-face`: a folder of OPUS-MT (Marian), M2M-100 or NLLB-200."""
 
     model_dir: pathlib.Path = option(
-        help="folder with config.json, model.safetensors, source.spm, "
-        "target.spm and vocab.json",
+        help="folder with config.json, model.safetensors and the tokenizer's files: "
+        "source.spm, target.spm and vocab.json, or sentencepiece.bpe.model",
         **PATH,
     )
     run_dir: pathlib.Path = option(help="new folder of a run", **PATH)
@@ -75,7 +75,7 @@ class CTranslate2Options:
 
 
 COMMANDS = {
-    "opus-mt": OpusOptions,
+    "hugging-face": HuggingFaceOptions,
     "marian": MarianOptions,
     "ctranslate2": CTranslate2Options,
 }

@@ -21,14 +21,13 @@ from convert.ctranslate2_config import (
 )
 from convert.run_folder_writer import Converted, read_licenses
 from convert.tensor_files import Tensors
-from convert.vocabularies import Vocabulary, make_vocabularies, read_protos
+from convert.vocabularies import OTHER_BOS, Vocabulary, make_vocabularies, read_protos
 from convert.weight_mapping import make_model
 from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
 
 SEQUENCE_LENGTH = 512
 # CTranslate2's own defaults.
 DECODING = {"beam_size": 2, "length_penalty": 1.0, "penalty_offset": 0}
-OTHER_BOS = "[<s>]"  # A `<s>` with which no target begins.
 BIAS = "decoder/projection/bias"
 # Their names of the parts of a path; see `weight_mapping`.
 NAMES = {

@@ -19,6 +19,7 @@ import keras
 from command_line.errors import UserError
 from command_line.text_files import write_json
 from keras_transformer import Preset, Recipe, Transformer
+from text_processing.language_tags import LanguageTags
 from train.run.run_description import PACKAGES
 
 # Often only the model card, README.md, names the licence.
@@ -32,6 +33,7 @@ class Converted:
     target_proto: bytes  # The same if both sides share one.
     decoding: dict  # Default search options of the other system.
     licenses: dict[str, bytes]  # Their contents by name.
+    languages: LanguageTags | None = None
 
 
 def write_run(run_dir: pathlib.Path, converted: Converted, origin: dict) -> None:
@@ -97,7 +99,9 @@ def describe_run(converted: Converted, origin: dict) -> dict:
     """Returns the content of `arguments.json`."""
     model = converted.model
     preset = Preset(f"converted from {origin['format']}", model.architecture, Recipe())
+    languages = converted.languages
     return {
+        **({"languages": dataclasses.asdict(languages)} if languages else {}),
         "arguments": {
             "vocabulary_size": model.vocabulary_size,
             "source_vocabulary_size": model.source_vocabulary_size,

@@ -16,6 +16,7 @@ from command_line.errors import UserError, first_line
 from keras_transformer.special_ids import UNKNOWN_ID
 from train.data.given_tokenizer import PIECE, SPECIAL, UNKNOWN_PENALTY, serialize
 
+OTHER_BOS = "[<s>]"  # A `<s>` with which no target begins.
 ZERO_ROW = -1  # Instead of an index: a row of zeros.
 # Logit of a piece that is never generated; its probability is 0 in float32.
 NEVER = -100.0
@@ -129,12 +130,19 @@ def is_language_code(piece: str) -> bool:
     return piece[:2] == ">>" and piece[-2:] == "<<"
 
 
-def replace_ids(proto: ModelProto, pieces: list[str], has_codes: bool = False) -> bytes:
+def replace_ids(
+    proto: ModelProto,
+    pieces: list[str],
+    has_codes: bool = False,
+    types: dict[str, int] | None = None,
+) -> bytes:
     """Returns a model that splits text the same way, into our ids.
 
     With `has_codes` language codes are one piece before a blank or the end.
+    `types` are those of pieces that the model lacks.
     """
     known = {piece.piece: piece for piece in proto.pieces}
+    types = types or {}
     lowest = min(piece.score for piece in proto.pieces)
     changed = ModelProto()
     changed.CopyFrom(proto)
@@ -149,6 +157,8 @@ def replace_ids(proto: ModelProto, pieces: list[str], has_codes: bool = False) -
             piece.piece, piece.type = f"▁{name}", PIECE.NORMAL
         elif name in known:
             piece.CopyFrom(known[name])
+        elif name in types:
+            piece.type = types[name]
         elif len(name) == 1:
             # Their tokenizer looks up characters that its model does not know.
             piece.score, piece.type = lowest - UNKNOWN_PENALTY, PIECE.NORMAL

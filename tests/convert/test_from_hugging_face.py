@@ -59,7 +59,7 @@ class Both:
             activation_function=activation,
             scale_embedding=scales,
         )
-        convert("opus-mt", folder / "theirs", folder / "run")
+        convert("hugging-face", folder / "theirs", folder / "run")
         self.ours = load(folder / "run")
         configuration = read_configuration(folder / "theirs/config.json")
         self.sources, self.targets, *_ = read_vocabularies(

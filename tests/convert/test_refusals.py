@@ -82,12 +82,12 @@ def test_the_plain_folder_is_taken(tmp_path):
     (folder / "README.md").write_text("license: none")
     run_dir = tmp_path / "run"
 
-    main(["opus-mt", "--model-dir", str(folder), "--run-dir", str(run_dir)])
+    main(["hugging-face", "--model-dir", str(folder), "--run-dir", str(run_dir)])
 
     assert (run_dir / "README.md").read_text() == "license: none"
     arguments = json.loads((run_dir / "arguments.json").read_text())
     assert arguments["decoding"]["beam_size"] == 6
-    assert arguments["origin"]["format"] == "opus-mt"
+    assert arguments["origin"]["format"] == "hugging-face"
 
 
 def without(name):
@@ -137,7 +137,7 @@ FC1 = "model.encoder.layers.0.fc1.weight"
 def test_a_model_of_hugging_face(changes, words, tmp_path, refused):
     folder = write_opus(tmp_path / "opus", **changes)
 
-    assert re.search(words, refused("opus-mt", "--model-dir", folder))
+    assert re.search(words, refused("hugging-face", "--model-dir", folder))
 
 
 def write(name, text):
@@ -173,12 +173,12 @@ def test_a_folder(change, words, tmp_path, refused):
     folder = write_opus(tmp_path / "opus")
     change(folder)
 
-    assert re.search(words, refused("opus-mt", "--model-dir", folder))
+    assert re.search(words, refused("hugging-face", "--model-dir", folder))
 
 
 def test_a_run_folder_that_holds_something(tmp_path, capsys):
     folder = write_opus(tmp_path / "opus")
-    arguments = ["opus-mt", "--model-dir", folder, "--run-dir", folder]
+    arguments = ["hugging-face", "--model-dir", folder, "--run-dir", folder]
 
     assert "--run-dir must be a new folder" in refusal(capsys, main, arguments)
 
@@ -278,7 +278,7 @@ def test_counts_the_weights_of_the_matrices_of_layers(mixer):
 
 def convert_opus(folder, run_dir, **contents):
     write_opus(folder, **contents)
-    main(["opus-mt", "--model-dir", str(folder), "--run-dir", str(run_dir)])
+    main(["hugging-face", "--model-dir", str(folder), "--run-dir", str(run_dir)])
     library = sentencepiece.SentencePieceProcessor(
         model_file=str(run_dir / "tokenizer.model")
     )
