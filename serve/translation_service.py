@@ -41,6 +41,15 @@ class Route(NamedTuple):
     model: Runtime
     batcher: Batcher
 
+    def with_terms(self, terms: list[tuple[str, str]]) -> "Route":
+        """Returns the route with more terms, which replace those of its glossary."""
+        check_markup(self, "a glossary is")
+        try:
+            glossary = self.model.glossary.overridden_by(terms)
+        except ValueError as error:
+            raise http_error(f"Invalid request: glossary: {error}") from None
+        return self._replace(model=self.model.with_glossary(glossary))
+
 
 class TranslationService:
     """The language pairs of the service, with their models and queues."""
@@ -53,14 +62,14 @@ class TranslationService:
         batchers, self._routes = {}, {}
         for pair, model in models.items():
             name = ":".join(pair)
-            if model not in batchers:
-                batchers[model] = Batcher(
+            if model.original not in batchers:
+                batchers[model.original] = Batcher(
                     model.in_flight,
                     limits.batch_tokens,
                     limits.queue_limit,
                     metrics.of_model(name),
                 )
-            self._routes[pair] = Route(name, pair[0], model, batchers[model])
+            self._routes[pair] = Route(name, pair[0], model, batchers[model.original])
         self._batchers = list(batchers.values())
 
     @contextlib.asynccontextmanager

@@ -5,6 +5,7 @@ import pathlib
 
 from command_line.errors import refuse_damage
 from command_line.options import mutually_exclusive, option, part
+from documents.glossary import GlossaryFile, parse_glossary_file, read_glossary
 from export.bundle.file_layout import CTRANSLATE2_MODEL, LITERT_STEP, SAVED_MODEL
 from export.bundle.versions import EXPORT_DIR, find_version
 from translate.line_batching import BatchOptions
@@ -35,18 +36,40 @@ class ModelOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TranslatorOptions(BatchOptions):
-    """The model, its client and the batch size."""
+class GlossaryOptions:
+    """How the terms of glossaries match."""
 
+    match_case: bool = option(
+        False,
+        "terms match in their own case only, and target terms keep theirs; else one "
+        "in lower case gets a capital where it begins a sentence",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslatorOptions(BatchOptions, GlossaryOptions):
+    """The model, its client, the batch size and a glossary."""
+
+    glossary: GlossaryFile | None = option(
+        None,
+        "terms that translations must have: a term, a tab and its target term a line; "
+        "needs an export with the signature `align`. A line may end in a tab and a "
+        "pair of codes; SOURCE:TARGET=FILE leaves out those of other pairs",
+        kind=parse_glossary_file,
+        metavar="FILE",
+    )
     model: ModelOptions = mutually_exclusive()
     client: ClientOptions = part("with --server")
 
 
 def load(options: TranslatorOptions) -> Runtime:
-    """Returns the runtime that the options name."""
+    """Returns the runtime that the options name, with their glossary."""
+    glossary = options.glossary and read_glossary(options.glossary, options.match_case)
     if options.model.server:
-        return connect(options.model.server, options.client)
-    return load_export(options.model.export_dir)
+        runtime = connect(options.model.server, options.client)
+    else:
+        runtime = load_export(options.model.export_dir)
+    return runtime if glossary is None else runtime.with_glossary(glossary)
 
 
 def load_export(export_dir: pathlib.Path) -> Runtime:

@@ -423,3 +423,65 @@ def test_a_process_without_workers_is_not_alive(monkeypatch):
             answer = service.get(path)
             assert answer.status == 503
             assert answer.json() == {"error": "a worker has ended"}
+
+
+TERMS = [["dog", "cão <b>"], ["two cats", "zwei Katzen"]]
+LINES = "dog\tcão <b>\ntwo cats\tzwei Katzen\n"
+
+
+def test_a_request_may_have_a_glossary(service):
+    text = "The dog sees two cats. Two cats!"
+
+    plain = service.post("/translate", q=text, **PAIR).json()["translatedText"]
+    found = service.post("/translate", q=text, glossary=TERMS, **PAIR).json()
+    form = service.post_form("/translate", q=text, glossary=LINES, **PAIR).json()
+    html = service.post(
+        "/translate", q="<b>The</b> dog.", format="html", glossary=TERMS, **PAIR
+    ).json()["translatedText"]
+    more = service.post(
+        "/translate", q=[text], glossary=TERMS, alternatives=2, **PAIR
+    ).json()
+    again = service.post("/translate", q=text, **PAIR).json()["translatedText"]
+
+    assert plain.count("cão") == 0
+    assert again == plain
+    assert form == found
+    assert more["translatedText"] == [found["translatedText"]]
+    for text in (found["translatedText"], *more["alternatives"][0]):
+        assert text.count("cão <b>") == 1
+        assert text.lower().count("zwei katzen") == 2
+    assert html.lower().count("cão &lt;b&gt;") == 1
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.html"])
+def test_a_file_may_have_a_glossary(service, name):
+    url = service.post_file(
+        "/translate_file", name, b"<p>The dog.</p>", glossary="dog\tgato", **PAIR
+    ).json()["translatedFileUrl"]
+
+    assert b"gato" in service.get(url.removeprefix(service.url)).body
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ([["a", "b"]] * 1001, "glossary: List should have at most 1000 items"),
+        ([["a", "b" * 101]], "glossary: String should have at most 100 characters"),
+        ([["a"]], "glossary: Field required"),
+        ("cat gato", "glossary: Field required"),
+        ([["a", "b"], ["A", "c"]], "glossary: a term must have one target term"),
+        ([["a", "{b}"]], "glossary: a target term may not have a variable"),
+    ],
+)
+def test_a_wrong_glossary_is_refused(service, terms, message):
+    answer = service.post("/translate", q="a", glossary=terms, **PAIR)
+
+    assert answer.status == 400
+    assert answer.json()["error"].startswith(f"Invalid request: {message}")
+
+
+def test_a_glossary_needs_alignments(reversing):
+    answer = reversing.post("/translate", q="a", glossary=TERMS, **PAIR)
+
+    assert answer.status == 400
+    assert "a glossary is not supported: the model has no al" in answer.json()["error"]

@@ -98,6 +98,7 @@ def contents(draw):
         "translations": draw(TEXTS | st.lists(TEXTS, max_size=3)),
         "file": draw(TEXTS),
         "format": draw(st.sampled_from(["text", "html"])),
+        "glossary": draw(st.sampled_from(["", "Two\t&amp;", "Two", [["cats", ""]]])),
     }
     for name in draw(rarely(st.lists(st.sampled_from([*fields, "a"])))) or ():
         fields[name] = draw(JSON)
