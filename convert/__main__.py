@@ -1,4 +1,4 @@
-"""Converts models of other systems to run folders, and run folders to theirs.
+"""Converts models of other systems to run folders.
 
     python -m convert opus-mt --model-dir opus-mt-en-de --run-dir runs/en-de
     python -m convert marian --model model.npz --vocabulary source.spm \\
@@ -6,7 +6,6 @@
     python -m convert marian --model opus-2020-02-26.zip --run-dir runs/en-de
     python -m convert ctranslate2 --model-dir ct2-model --run-dir runs/en-fr \\
         --vocabulary source.spm target.spm
-    python -m convert to-marian --run-dir runs/mine --model-dir opus-like
 """
 
 import argparse
@@ -20,7 +19,7 @@ from command_line.options import (
     parse_or_show_examples,
     read_options,
 )
-from convert import from_ctranslate2, from_hugging_face, from_marian, to_hugging_face
+from convert import from_ctranslate2, from_hugging_face, from_marian
 from convert.run_folder_writer import Converted, check_new, write_run
 
 PATH = {"kind": pathlib.Path}
@@ -83,21 +82,10 @@ class CTranslate2Options(SentencePieceOptions):
         return from_ctranslate2.read(self.model_dir, self.vocabulary)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ToMarianOptions:
-    """`to-marian`: a run folder to a folder of `MarianMTModel`."""
-
-    run_dir: pathlib.Path = option(help="folder of a finished run", **PATH)
-    model_dir: pathlib.Path = option(
-        help="new folder for MarianMTModel.from_pretrained", **PATH
-    )
-
-
 COMMANDS = {
     "opus-mt": OpusOptions,
     "marian": MarianOptions,
     "ctranslate2": CTranslate2Options,
-    "to-marian": ToMarianOptions,
 }
 
 
@@ -137,15 +125,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parse_or_show_examples(parser, argv, __doc__)
     options = read_options(args, COMMANDS[args.command])
     with exit_on_user_error():
-        if args.command != "to-marian":
-            convert_to_run(args.command, options)
-            return
-        to_hugging_face.write_model(options.run_dir, options.model_dir)
-        print(
-            f"{options.model_dir} is written. Next:\n"
-            "  transformers.MarianMTModel.from_pretrained("
-            f"{str(options.model_dir)!r})"
-        )
+        convert_to_run(args.command, options)
 
 
 if __name__ == "__main__":

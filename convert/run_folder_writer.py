@@ -66,11 +66,11 @@ def read_licenses(folder: pathlib.Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in paths if path.is_file()}
 
 
-def check_new(folder: pathlib.Path, option: str = "--run-dir") -> None:
+def check_new(folder: pathlib.Path) -> None:
     """Refuses a folder that is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(
-            f"{option} must be a new folder, or an empty one. Received: {folder}"
+            f"--run-dir must be a new folder, or an empty one. Received: {folder}"
         )
 
 

@@ -87,9 +87,6 @@ class HttpOptions:
         nargs="+",
         metavar="ADDRESS",
     )
-    access_log: bool = option(
-        False, "write a line of JSON to standard output for each request"
-    )
 
     def __post_init__(self):
         for name, is_valid, wanted in CHECKS:

@@ -1,5 +1,6 @@
 """Pydantic schemas of requests, and readers for JSON and form bodies."""
 
+import asyncio
 import codecs
 import collections
 import dataclasses
@@ -15,7 +16,6 @@ from python_multipart.multipart import FormParser, parse_options_header
 
 from documents.docx_package import unpacked_size
 from documents.formats import FORMAT_OF_SUFFIX
-from serve.threads import run_in_thread
 
 MAX_ALTERNATIVES = 10
 # A text counts as one request more for each, so does a file for its bytes.
@@ -133,9 +133,7 @@ async def read_request(
     """Returns the checked fields of a request; refuses in LibreTranslate's words."""
     kind, query = request.headers.get("content-type", ""), request.scope["query_string"]
     # A large body takes a while.
-    return await run_in_thread(
-        None, check_fields, cls, kind, await request.body(), query
-    )
+    return await asyncio.to_thread(check_fields, cls, kind, await request.body(), query)
 
 
 def check_fields(

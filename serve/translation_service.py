@@ -15,7 +15,7 @@ from serve.languages import LanguageDetector, match_code, name_language
 from serve.metrics import Metrics
 from serve.options import LimitOptions
 from serve.schemas import http_error
-from serve.threads import FairExecutor, is_hung
+from serve.threads import FairExecutor
 from translate.runtime.runtime import ALTERNATIVES, MARKUP, PROBE, Runtime, Translation
 from translate.segmentation import SplitText, find_sentences, split_texts
 
@@ -82,9 +82,8 @@ class TranslationService:
         }
 
     def is_alive(self) -> bool:
-        """Whether the workers of all models run, and no thread hangs."""
-        timeout = max(route.model.timeout for route in self._routes.values())
-        return not is_hung(timeout) and all(each.is_alive for each in self._batchers)
+        """Whether the workers of all models run."""
+        return all(each.is_alive for each in self._batchers)
 
     async def find_unresponsive(self) -> list[str]:
         """Returns a pair of each model that does not answer."""

@@ -35,7 +35,6 @@ EXCEPTIONS = {
         "tensorflow",
         "tensorflow-text",
     },  # It stands beside `train` or `web`.
-    "docs": {"apache-beam"},  # Options are described without it.
     "web": {"sentencepiece"},  # Of the formats litert and ctranslate2.
 }
 # Distributions whose interface shows another's.

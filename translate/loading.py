@@ -49,19 +49,14 @@ def load(options: TranslatorOptions) -> Runtime:
     return load_export(options.model.export_dir)
 
 
-def load_export(export_dir: pathlib.Path, version: int | None = None) -> Runtime:
-    """Loads a version of an export, by default the newest.
+def load_export(export_dir: pathlib.Path) -> Runtime:
+    """Loads the newest version of an export.
 
     Raises:
         UserError: If it does not exist or is damaged, or if what it needs is
             not installed.
     """
-    folder = find_export(export_dir, version)
+    folder = find_version(export_dir, *RUNTIMES)
     make = next(RUNTIMES[file] for file in RUNTIMES if (folder / file).exists())
     with refuse_damage(folder, "; `python -m export.check` says more"):
         return make(folder)
-
-
-def find_export(export_dir: pathlib.Path, version: int | None = None) -> pathlib.Path:
-    """Returns the folder of a version, by default of the newest."""
-    return find_version(export_dir, *RUNTIMES, version=version)

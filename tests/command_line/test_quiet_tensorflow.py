@@ -101,9 +101,7 @@ def test_a_command_is_quiet_unless_it_fails_or_is_debugged(
 
 # The demo runs the other commands of these packages, which start alike.
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "command", ["train", "convert", "translate.bulk", "paper.table1"]
-)
+@pytest.mark.parametrize("command", ["train", "convert", "paper.table1"])
 def test_a_command_says_nothing_but_its_own(command):
     done = run("-m", command, "--help")
 

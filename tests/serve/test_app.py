@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from command_line.errors import UserError
-from serve import schemas, threads, translation_service
 from serve.options import HttpOptions
+from serve.translation_service import TranslationService
 from tests.helpers import service_client, word_documents
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_models import FunctionRuntime
@@ -374,7 +374,7 @@ def test_what_a_server_says_stays_here(capsys):
     assert batches == [[b"a", b"b"], [b"a"]]  # It is asked once.
 
 
-def test_an_error_of_ours_is_logged_with_the_id_of_the_request(capfd):
+def test_an_error_of_ours_is_logged(capfd):
     def fail(texts):
         raise MemoryError("of many details")
 
@@ -384,9 +384,7 @@ def test_an_error_of_ours_is_logged_with_the_id_of_the_request(capfd):
     assert answer.status == 500
     assert list(answer.json()) == ["error"]
     assert "details" not in answer.json()["error"]
-    logged = capfd.readouterr().err
-    assert "MemoryError" in logged
-    assert f"request {answer.headers['x-request-id']} failed" in logged
+    assert "MemoryError" in capfd.readouterr().err
 
 
 def test_several_pairs_have_their_own_models():
@@ -418,42 +416,10 @@ def test_the_page_gets_nothing_from_elsewhere(reversing):
         assert b"//" not in answer.body.replace(b"// ", b"")
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        (FunctionRuntime, "translate"),
-        (translation_service, "split_texts"),
-        (schemas, "check_fields"),
-    ],
-)
-def test_a_process_with_a_hung_thread_is_not_alive(monkeypatch, module, name):
-    reversing = ReversingModel()
-    reversing.gate.clear()
-    function = getattr(module, name)
-
-    def wait(*args):
-        reversing([])
-        return function(*args)
-
-    monkeypatch.setattr(module, name, wait)
-    with service_client.serve_function(reversing) as service:
-        thread, translated = service_client.in_thread(
-            service.post, "/translate", q="ab", **PAIR
-        )
-        service_client.wait_until(lambda: reversing.batches)
-        busy = service.get("/livez")
-        monkeypatch.setattr(threads, "HANG_SECONDS", 0)
-        # A call of a server may take as long as its timeout says.
-        with monkeypatch.context() as patch:
-            patch.setattr(FunctionRuntime, "timeout", 60.0)
-            patient = service.get("/livez")
-        answers = [service.get(path) for path in ("/livez", "/health")]
-        reversing.gate.set()
-        thread.join()
-        again = service.get("/livez")
-
-    assert translated[0].json() == {"translatedText": "ba"}
-    assert {busy.status, patient.status, again.status} == {200}
-    for answer in answers:
-        assert answer.status == 503
-        assert answer.json() == {"error": "a worker has ended, or a thread hangs"}
+def test_a_process_without_workers_is_not_alive(monkeypatch):
+    with service_client.serve_function(ReversingModel()) as service:
+        monkeypatch.setattr(TranslationService, "is_alive", lambda _: False)
+        for path in ("/livez", "/health"):
+            answer = service.get(path)
+            assert answer.status == 503
+            assert answer.json() == {"error": "a worker has ended"}

@@ -24,6 +24,8 @@ from text_processing.text_style import SIGNS
         ("ผมกินข้าว", []),
         ("(S (NP it/PRP )NP ./. )S", []),
         ("42", ["without_stop"]),
+        ("<2de> A cat.", []),  # The tag of the target's language.
+        ("<2pt-BR> a cat.", ["lower_case"]),
     ],
 )
 def test_signs_of_a_line(line, signs):

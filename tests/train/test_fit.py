@@ -26,10 +26,8 @@ from train.data.batches import make_dataset
 from train.data.encoded_pairs import EncodedPairs
 from train.fit import fit, make_strategy, make_training_model
 from train.loop.distributed_optimizer import FIRST_LOSS_SCALE
-from train.loop.memory_check import check_memory
 from train.loop.training_model import TrainingModel
 from train.monitoring.final_model import score_model
-from train.run.run_folder import saved_steps
 
 
 @pytest.fixture(scope="module")
@@ -197,10 +195,7 @@ def test_refuses_devices(devices, message):
 def test_no_device_takes_more_than_its_limit_in_validation_either(
     pairs, tmp_path, monkeypatch
 ):
-    checked, given = [], []
-    monkeypatch.setattr(
-        "train.fit.check_memory", lambda *args: checked.append(args[3:])
-    )
+    given = []
     monkeypatch.setattr(
         TrainingModel,
         "fit",
@@ -210,7 +205,6 @@ def test_no_device_takes_more_than_its_limit_in_validation_either(
 
     train(small_task(settings), pairs, 1, settings, tmp_path)
 
-    assert checked == [(0, 24)]
     training, validation = given
     batches = [*training.take(8), *validation]
     assert len(batches) > 8
@@ -223,44 +217,7 @@ def test_no_device_takes_more_than_its_limit_in_validation_either(
     assert len(counts) > 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("num_devices", [1, 2])
-def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
-    pairs, tmp_path, monkeypatch, num_devices
-):
-    settings = dataclasses.replace(
-        SETTINGS,
-        precision="float16",
-        # Each of two replicas splits its half into micro-batches.
-        max_tokens_per_replica=60,
-    )
-    devices = [f"CPU:{i}" for i in range(num_devices)]
-    strategy = make_strategy(devices)
-    traces, train_step = [], TrainingModel.train_step
-
-    def traced(task, batch):
-        traces.append(task)
-        return train_step(task, batch)
-
-    monkeypatch.setattr(TrainingModel, "train_step", traced)
-    ends = []
-    for name, check in (("with", check_memory), ("without", lambda *_: None)):
-        task = small_task(settings, strategy, dropout=0.3)
-        monkeypatch.setattr("train.fit.check_memory", check)
-        best = train(task, pairs, 3, settings, tmp_path / name, strategy)
-        variables = [*task.transformer.variables, *task.optimizer.variables]
-        ends.append(([np.array(v) for v in variables], best.state.history))
-
-    # The update is traced once, for the check and for the training.
-    assert len(traces) == 2 * num_devices
-    for a, b in zip(ends[0][0], ends[1][0], strict=True):
-        np.testing.assert_array_equal(a, b)
-    (row,), (other,) = ends[0][1], ends[1][1]
-    for name in ("loss", "accuracy", "gradient_norm", "val_loss", "skipped"):
-        assert row[name] == other[name], name
-
-
-def test_a_run_that_diverges_ends_within_ten_updates_more(pairs, tmp_path):
+def test_a_run_that_diverges_ends_within_ten_updates_more(pairs, tmp_path, monkeypatch):
     settings = dataclasses.replace(SETTINGS, steps_per_epoch=60)
     task = small_task(settings)
     table = task.transformer.embedding.embeddings
@@ -336,19 +293,3 @@ def test_a_run_with_any_optimizer_resumes(tmp_path, optimizer):
     for row, other in zip(*(rows for _, rows in ends), strict=True):
         for name in ("loss", "gradient_norm", "val_loss"):
             assert float(row[name]) == pytest.approx(float(other[name]))
-
-
-def test_epochs_without_validation_only_save_what_a_run_resumes_from(pairs, tmp_path):
-    settings = dataclasses.replace(
-        SETTINGS, steps_per_epoch=1, validate_every=2, average=2
-    )
-    chosen = []
-    for steps in (3, 6):  # The second run resumes between validations.
-        best = train(small_task(), pairs, steps, settings, tmp_path)
-        chosen.append([p.rpartition("-")[2] for p in best.choose_final()[0]])
-
-    validated = [bool(row.get("val_loss")) for row in best.state.history]
-    assert validated == [False, True] * 3
-    # The end of a run counts without a validation, too.
-    assert chosen == [["2", "3"], ["4", "6"]]
-    assert [*saved_steps(tmp_path / "checkpoints")] == [4, 5, 6]

@@ -10,10 +10,10 @@ from tests.helpers.small_runs import TINY_OPTIONS, claim_run
 from train.corpus_size_recipes import CorpusSizeRecipe, describe_recipe
 from train.data.corpus import TreePairs
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data_preparation import describe_run, load_corpus, write_held_out
 from train.loop import multi_worker
 from train.options import FILES, parse_options
 from train.resolve_options import check_corpus, resolve
+from train.training_corpus import load_corpus, write_held_out
 
 GIVEN_FILES = [f"{flag(name)}=f" for name in FILES]
 TREES = ["--train-trees=a", "--validation-trees=b"]
@@ -59,24 +59,6 @@ def test_a_mixture_takes_its_validation_set_from_the_other_options(tmp_path):
 
         assert list(training) == [("one", "uno"), ("two", "dos")]
         assert len(other) == count
-
-
-def test_pairs_that_are_not_utf_8_are_dropped_where_asked_for(tmp_path):
-    for name, text in (("a", b"one\n\xff\n"), ("b", b"uno\ndos\n")):
-        (tmp_path / name).write_bytes(text)
-    mixture = tmp_path / "mixture.json"
-    mixture.write_text('[{"source": "a", "target": "b"}]')
-    files = [
-        f"{flag(name)}={tmp_path / side}"
-        for name, side in zip(FILES, "abab", strict=True)
-    ]
-    cache = f"--cache-dir={tmp_path / 'cache'}"
-    for options in (files, [f"--mixture={mixture}", *files[2:]]):
-        for corpus in load("--drop-invalid", cache, *options):
-            assert list(corpus) == [("one", "uno")]
-        for corpus in load(cache, *options):
-            with pytest.raises(UserError, match="a, line 2, byte 0xff"):
-                len(corpus)
 
 
 def test_what_is_held_out_is_written_without_placeholders(tmp_path, capsys):
@@ -145,7 +127,7 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
 
 # Options, and what they are refused with.
 REFUSALS = """
---mixture=m -> --validation-pairs FILE, or both --validation-source
+--sampling-temperature=5 $TRAIN $VALIDATION -> needs --mixture. Received: it
 --train-source=f -> --train-source and --train-target.*Received: --train-source$
 $TRAIN --validation-source=f -> --validation-target. Received: --validation-source$
 $VALIDATION -> --train-target. Received: neither$
@@ -161,16 +143,12 @@ $TRAIN $VALIDATION --train-pairs=x -> : --train-pairs, --train-source, --train-t
 --mixture=m --dataset=demo --train-split=train[:9%] -> -split must come without --m
 --mixture=m $VALIDATION --validation-split=test -> --validation-split needs --dataset
 --dataset=demo --best-by=loss -> --best-by loss needs --patience N
---dataset=demo --best-by=bleu --patience=3 --validate-bleu=2 --validate-every=3
- -> a multiple of --validate-every. Received: --validate-bleu 2
+--dataset=demo --best-by=bleu --patience=3
+ -> --best-by bleu needs --validate-bleu N. Received: --best-by bleu alone
 --validation-trees=b -> a parser needs --train-trees.*Received: --validation-trees$
 --train-trees=a -> needs .* and --validation-trees.*Received: --train-trees$
 $TREES --mixture=x -> --mixture$
 $TREES --validate-bleu=2 -> --validate-bleu$
-$TREES --alignment-weight=1 -> --alignment-w
---dataset=demo --drop-invalid -> needs --train-source or --train-p
---dataset=demo --alignment-weight=1 -> needs --alignments
-$TRAIN $VALIDATION --alignments=x --placeholders -> Received: --placeholders
 """
 NAMES = {"TRAIN": GIVEN_FILES[:2], "VALIDATION": GIVEN_FILES[2:], "TREES": TREES}
 
@@ -183,37 +161,6 @@ def test_refuses_options_that_do_not_go_together(case):
 
     with pytest.raises(UserError, match=message):
         resolve(parse(*options.split()), None)
-
-
-@pytest.mark.parametrize(
-    ("name", "asked", "steps_per_epoch"),
-    [
-        ("run", None, 7),
-        ("run/both-directions", None, 100_000 // 40),
-        ("run/both-directions", 7, 7),
-    ],
-)
-def test_the_first_part_of_a_repeated_run_differs_by_design(
-    name, asked, steps_per_epoch, tmp_path, capsys
-):
-    path = tmp_path / "arguments.json"
-    arguments = {"seed": 3, "steps_per_epoch": asked}
-    arguments |= {"vocabulary_size": 1_500, "max_length": 256}
-    content = {"arguments": arguments, "steps_per_epoch": 7, "row_multiple": 24}
-    content |= {"preset": {"description": ""}, "packages": {}}
-    path.write_text(json.dumps(content))
-    run_dir = f"--run-dir={tmp_path / name}"
-    repeated = ["--config", str(path), "--dataset=demo"]
-    given, preset = resolve(parse_options([run_dir, *repeated]), None)
-    pairs = load_corpus(given)
-
-    description, resumed = describe_run(given, preset, pairs, None)
-
-    assert not resumed
-    is_compared = f"repeats {path}" in capsys.readouterr().out
-    assert is_compared == (name == "run")
-    assert description.steps_per_epoch == steps_per_epoch
-    assert description.row_multiple == 24
 
 
 NUMBERS = [

@@ -55,14 +55,12 @@ class Runtime(abc.ABC):
         language: ISO 639-1 code of the sources, or `""` if it is not known.
         max_rows: Int, maximum number of sentences of a call.
         in_flight: Int, number of calls that it can answer at a time.
-        timeout: Float, seconds that a call to a server may take; 0 without one.
     """
 
     signatures: Collection[str]
     language = ""
     max_rows = 2048
     in_flight = 1
-    timeout = 0.0
 
     @abc.abstractmethod
     def ask(

@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 import itertools
 import json
@@ -10,13 +11,14 @@ import sys
 import numpy as np
 import pytest
 import sentencepiece
+import tensorflow as tf
 from hypothesis import given
 
 import export.__main__ as export_command
 import litert_translator
 from command_line.errors import UserError
 from export import check
-from export.bundle.model_loading import read_run
+from export.bundle.model_loading import load_run, read_run
 from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
 from litert_translator.graphs import Model
@@ -27,12 +29,7 @@ from tests.helpers.oracles.numpy_oracles import pad, target_log_probabilities
 from tests.helpers.oracles.reference_searches import penalty
 from tests.helpers.oracles.whole_characters import PARTS, ids_of, text_of
 from tests.helpers.other_systems.ctranslate2_models import MODELS, make_model
-from tests.helpers.signature_requests import (
-    REQUESTS,
-    assert_same,
-    constrained_inputs,
-    options_inputs,
-)
+from tests.helpers.signature_requests import REQUESTS, assert_same, options_inputs
 from translate import evaluate
 from translate.loading import load_export
 from translate.runtime.litert import LiteRTRuntime
@@ -128,10 +125,15 @@ def test_signatures_answer_as_those_of_the_savedmodel(folder, servable, signatur
     assert_same(found, expected, atol=1e-4)
 
 
-def test_options_of_the_search_are_those_of_the_savedmodel(translator, servable):
+def test_options_of_the_search_are_those_of_the_savedmodel(
+    run_dir, translator, servable
+):
     texts = [sentence.encode() for sentence in SENTENCES]
     prefixes = [b"", b"The", b"Two cats", b"", b"a b", b"\xe2\x82\xac"]
     text = [prefix.decode() for prefix in prefixes]
+
+    settings = dataclasses.replace(SETTINGS, no_repeat_ngram=2, min_length=9)
+    ruled = load_run(run_dir, settings, signatures=("serving_default",))
 
     pairs = [
         (
@@ -144,13 +146,14 @@ def test_options_of_the_search_are_those_of_the_savedmodel(translator, servable)
         ),
         (
             translator.translate_nbest(SENTENCES, 1, no_repeat_ngram=2, min_length=9),
-            servable.predict("translate_constrained", constrained_inputs(texts, 2, 9)),
+            ruled.signatures["serving_default"](tf.constant(texts)),
         ),
     ]
 
     for found, expected in pairs:
-        assert not any(expected["error"])
-        columns = (expected[n] for n in ("translation", "score", "truncated"))
+        columns = (
+            np.asarray(expected[n]) for n in ("translation", "score", "truncated")
+        )
         for (best,), text, score, cut in zip(found, *columns, strict=True):
             assert best.text == text.decode()
             assert best.score == pytest.approx(float(score), abs=1e-4)

@@ -72,7 +72,7 @@ BROKEN = b"a\nb\xff\nc\nd\ne\xc3", b"a\nb\nc\n\xe9d\ne"
 
 
 def test_all_lines_that_are_not_utf_8_are_listed(files):
-    with pytest.raises(UserError, match="come with --drop-invalid") as raised:
+    with pytest.raises(UserError, match="`iconv -c .* Received") as raised:
         len(FilePairs(*files(*BROKEN)))
 
     found = str(raised.value)
@@ -81,15 +81,6 @@ def test_all_lines_that_are_not_utf_8_are_listed(files):
     broken = b"\xff\n" * 30
     with pytest.raises(UserError, match="line 20, .*1; and 10 more lines$"):
         len(FilePairs(*files(broken, b"a\n" * 30)))
-
-
-def test_pairs_that_are_not_utf_8_are_dropped_and_counted(files, capsys):
-    pairs = FilePairs(*files(*BROKEN), drop_invalid=True)
-
-    assert list(pairs) == [("a", "a"), ("c", "c")]
-    assert len(pairs) == 2
-    assert pairs.digest() == Pairs(["a", "c"], ["a", "c"]).digest()
-    assert "note: 3 of the pairs are dropped" in capsys.readouterr().out
 
 
 def test_refuses_a_pipe_as_a_corpus(tmp_path):

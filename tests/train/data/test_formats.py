@@ -57,8 +57,8 @@ UNIT = "<tu>{}</tu>"
 VARIANT = '<tuv xml:lang="{}"><seg>{}</seg></tuv>'
 
 
-def read(path, source="en", target="de", drop_invalid=False):
-    return list(open_pair_file(path, (source, target), drop_invalid))
+def read(path, source="en", target="de"):
+    return list(open_pair_file(path, (source, target)))
 
 
 def write_zip(path, **texts):
@@ -171,7 +171,7 @@ def test_reads_the_pairs_that_others_wrote(tmp_path, name, write):
     path = tmp_path / name
     write(path)
 
-    pairs = open_pair_file(path, ("en", "de"), False)
+    pairs = open_pair_file(path, ("en", "de"))
 
     assert list(pairs) == list(pairs) == PAIRS
     # So the run is that of text files, and its encoded text, too.
@@ -244,7 +244,7 @@ def test_columns_without_names_are_the_only_two_or_have_numbers(tmp_path):
     ):
         (tmp_path / name).write_text(text)
         assert read(tmp_path / name, *codes) == [("One.", "Eins."), ("Two.", "Zwei.")]
-    numbered = open_pair_file(tmp_path / "four.tsv", ("4", "2"), False)
+    numbered = open_pair_file(tmp_path / "four.tsv", ("4", "2"))
     assert numbered.languages() == ("", "")
 
 
@@ -261,7 +261,6 @@ def test_text_of_a_zip_file_is_treated_as_text_files_are(tmp_path):
     path = tmp_path / "x.zip"
     write_zip(path, en=b"one\n\xff\n", de=b"eins\nzwei\n")
 
-    assert read(path, drop_invalid=True) == [("one", "eins")]
     with pytest.raises(UserError, match="x.zip/Books.de-en.en, line 2, byte 0xff"):
         read(path)
     write_zip(path, en="one\ntwo\n", de="eins\n")
@@ -353,11 +352,11 @@ def test_a_wrong_file_is_one_line(tmp_path, name, write, message):
 
 def test_a_file_of_pairs_needs_both_languages(tmp_path):
     with pytest.raises(UserError, match="x.tmx needs --source-language and --target"):
-        open_pair_file(tmp_path / "x.tmx", ("en", None), False)
+        open_pair_file(tmp_path / "x.tmx", ("en", None))
     with pytest.raises(UserError, match="hf:a/b needs --source-language and --target"):
         open_corpus("hf:a/b", "train", tmp_path, ("en", None))
     with pytest.raises(UserError, match="x.tmx needs two languages.*: EN twice"):
-        open_pair_file(tmp_path / "x.tmx", ("EN", "en"), False)
+        open_pair_file(tmp_path / "x.tmx", ("EN", "en"))
 
 
 def test_a_mixture_has_files_of_pairs(tmp_path):
@@ -367,14 +366,18 @@ def test_a_mixture_has_files_of_pairs(tmp_path):
     french = {"pairs": "b.tmx", "target_language": "fr"}
     path.write_text(json.dumps([{"pairs": "a.jsonl"}, french]))
 
-    assert list(read_mixture(path, tmp_path, ("en", "de"))) == [*PAIRS, ("a", "c")]
+    sources, has_tags = read_mixture(path, tmp_path, ("en", "de"))
+
+    assert [[*source.corpus] for source in sources] == [list(PAIRS), [("a", "c")]]
+    assert [source.corpus.languages()[1] for source in sources] == ["de", "fr"]
+    assert has_tags
 
 
 def test_a_scan_is_repeated_when_the_file_changes(tmp_path):
     path = write_tmx(tmp_path / "x.tmx", THREE)
 
     def scan():
-        pairs = open_pair_file(path, ("en", "de"), False)
+        pairs = open_pair_file(path, ("en", "de"))
         corpus = DigestCachedCorpus(pairs, [path], tmp_path / "cache")
         return len(corpus), corpus.digest()
 
@@ -383,7 +386,7 @@ def test_a_scan_is_repeated_when_the_file_changes(tmp_path):
 
     assert (first[0], scan()[0]) == (1, 2)
     write_zip(tmp_path / "x.zip", en="a\n", de="b\n")
-    zipped = open_pair_file(tmp_path / "x.zip", ("en", "de"), False)
+    zipped = open_pair_file(tmp_path / "x.zip", ("en", "de"))
     assert isinstance(zipped, FilePairs)
     assert zipped.digest() == first[1]
 
@@ -459,7 +462,7 @@ for name in sys.argv[1:]:
     if os.fork():
         os.wait()
         continue
-    pairs = iter(open_pair_file(pathlib.Path(name), ("en", "de"), False))
+    pairs = iter(open_pair_file(pathlib.Path(name), ("en", "de")))
     next(pairs)
     first = peak()
     print(sum(1 for _ in pairs), peak() - first, flush=True)
