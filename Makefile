@@ -75,7 +75,6 @@ wheel:
 
 # The guide, in build/site/index.html.
 docs: .venv/docs.stamp
-	$(PY) -m docs.paper_pictures
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 check: .venv/test.stamp

@@ -23,6 +23,8 @@ from convert import from_ctranslate2, from_hugging_face, from_marian
 from convert.run_folder_writer import Converted, check_new, write_run
 
 PATH = {"kind": pathlib.Path}
+PATHS = {"nargs": "+", "metavar": "FILE", **PATH}
+VOCABULARY = "SentencePiece models: one for both sides, or source and target"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,23 +43,7 @@ class OpusOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SentencePieceOptions:
-    """What `marian` and `ctranslate2` have in common."""
-
-    vocabulary: list[pathlib.Path] | None = option(
-        None,
-        help="SentencePiece models: one for both sides, or source and target; "
-        "a download of OPUS-MT, and a folder that `python -m export` wrote, hold "
-        "their own",
-        nargs="+",
-        metavar="FILE",
-        **PATH,
-    )
-    run_dir: pathlib.Path = option(help="new folder of a run", **PATH)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class MarianOptions(SentencePieceOptions):
+class MarianOptions:
     """`marian`: a model of Marian, such as OPUS-MT's or a browser's."""
 
     model: pathlib.Path = option(
@@ -65,18 +51,24 @@ class MarianOptions(SentencePieceOptions):
         metavar="PATH",
         **PATH,
     )
+    vocabulary: list[pathlib.Path] | None = option(
+        None, help=f"{VOCABULARY}; a download of OPUS-MT holds its own", **PATHS
+    )
+    run_dir: pathlib.Path = option(help="new folder of a run", **PATH)
 
     def read(self) -> Converted:
         return from_marian.read(self.model, self.vocabulary)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CTranslate2Options(SentencePieceOptions):
+class CTranslate2Options:
     """`ctranslate2`: a directory of CTranslate2's encoder-decoder models."""
 
     model_dir: pathlib.Path = option(
         help="folder with model.bin, config.json and vocabularies", **PATH
     )
+    vocabulary: list[pathlib.Path] = option(help=VOCABULARY, **PATHS)
+    run_dir: pathlib.Path = option(help="new folder of a run", **PATH)
 
     def read(self) -> Converted:
         return from_ctranslate2.read(self.model_dir, self.vocabulary)

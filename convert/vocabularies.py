@@ -74,21 +74,19 @@ def make_vocabularies(
     specials: list[dict[int, int]],
     shares: bool,
     has_codes: bool = True,
-    unused: tuple[str, ...] = (),
 ) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
     """Reorders both vocabularies, and makes SentencePiece models with our ids.
 
-    The arguments are those of `make_vocabulary` and `replace_ids` for each side;
-    `unused` are beginnings of pieces that no tokenizer needs.
+    The arguments are those of `make_vocabulary` and `replace_ids` for each side.
     """
     used = [pieces_of(proto) for proto in protos]
     if shares:
         used = 2 * [used[0] + used[1]]
     sources, targets = map(make_vocabulary, tables, specials, used)
-    tokenizers = []
-    for proto, ours in zip(protos, (sources, targets), strict=True):
-        pieces = [piece for piece in ours.pieces if not piece.startswith(unused)]
-        tokenizers.append(replace_ids(proto, pieces, has_codes))
+    tokenizers = [
+        replace_ids(proto, ours.pieces, has_codes)
+        for proto, ours in zip(protos, (sources, targets), strict=True)
+    ]
     return sources, targets, *tokenizers
 
 

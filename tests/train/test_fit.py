@@ -217,7 +217,7 @@ def test_no_device_takes_more_than_its_limit_in_validation_either(
     assert len(counts) > 1
 
 
-def test_a_run_that_diverges_ends_within_ten_updates_more(pairs, tmp_path, monkeypatch):
+def test_a_run_that_diverges_ends_within_ten_updates_more(pairs, tmp_path):
     settings = dataclasses.replace(SETTINGS, steps_per_epoch=60)
     task = small_task(settings)
     table = task.transformer.embedding.embeddings

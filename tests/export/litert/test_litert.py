@@ -21,7 +21,7 @@ from export import check
 from export.bundle.model_loading import load_run, read_run
 from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
-from litert_translator.graphs import Model
+from litert_translator.graphs import TURN, Model
 from litert_translator.search import search
 from litert_translator.translator import decode
 from tests.helpers.example_sentences import NASTY, SENTENCES, make_string
@@ -174,8 +174,11 @@ def test_bytes_that_are_no_whole_character_are_left_out(library, parts):
 class ModelThatEnds:
     """Its best token is always EOS, and the next best one is 4."""
 
-    eos_id, bos_id, max_length, forbidden_ids = 1, 3, 9, [0, 3]
-    num_candidates = 1
+    def __init__(self):
+        self.settings = {
+            **{"eos_id": 1, "bos_id": 3, "forbidden_ids": [0, 3]},
+            **{"max_target_length": 9, "num_candidates": 1},
+        }
 
     def start(self, sources, beams):
         pass
@@ -251,6 +254,16 @@ def test_samples_follow_the_probabilities(run_dir, translator):
     assert again == draws[3:4]
 
 
+def test_sizes_are_known_before_a_step(folder, translator):
+    """Otherwise LiteRT would prepare operations in each step."""
+    model = Model(folder, translator.settings)
+
+    with TURN:
+        model.start([[20, 30, 1], [40, 1]], 2)
+
+    assert model.output("candidates").shape == (2 * 2, 2 * 3)
+
+
 def test_int8_is_smaller_and_near_and_batch_mates_change_nothing(
     run_dir, tmp_path, translator
 ):
@@ -263,11 +276,12 @@ def test_int8_is_smaller_and_near_and_batch_mates_change_nothing(
     scores = [np.concatenate([each.log_probabilities for each in row]) for row in rows]
     together = int8.translate(texts)
     model = Model(folder, int8.settings)
-    model.start([[20, 30, 1]], 2)
     logits = []
-    for second in (40, 50):
-        model.step(np.array([[30, second]]))
-        logits.append(model.output("logits"))
+    with TURN:
+        model.start([[20, 30, 1]], 2)
+        for second in (40, 50):
+            model.step(np.array([[30, second]]))
+            logits.append(model.output("logits"))
 
     # Random weights are the worst to round.
     assert 0.7 < np.corrcoef(scores)[0, 1] < 0.99999
@@ -425,7 +439,7 @@ def test_a_folder_without_its_tokenizer_is_refused(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "1")
     for name in ("tokenizer.model", "config.json"):
         (tmp_path / "1" / name).unlink()
-        with pytest.raises(ValueError, match=f"1, without {name}"):
+        with pytest.raises(FileNotFoundError, match=f"1/{name}"):
             litert_translator.Translator(tmp_path / "1")
 
 
