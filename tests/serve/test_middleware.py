@@ -53,30 +53,47 @@ def request(body):
     return f"{HEAD}Content-Length: {len(body)}\r\n\r\n{body}"
 
 
-@pytest.mark.parametrize("sent", ["", "POST /tra", f"{HEAD}X-Slow: yes\r\n"], ids=len)
-def test_who_sends_no_head_is_hung_up_on(reversing, monkeypatch, sent):
-    monkeypatch.setattr(middleware, "HEAD_SECONDS", 0.1)
-    with service_client.serve_function(reversing) as service:
-        with connected(service, sent) as client:
-            assert read_all(client) == b""
-        # Nor is a second one waited for.
-        with connected(service, request(FIELDS), sent) as client:
-            assert read_all(client).startswith(b"HTTP/1.1 200")
-
-
-def test_a_request_that_works_long_is_not_hung_up_on(reversing, monkeypatch):
-    checks, check = [], TimeoutProtocol._close_if_silent
+@pytest.fixture
+def checks(reversing, monkeypatch):
+    """Checks of connections; they begin when a head has come, however late."""
+    found, check = [], TimeoutProtocol._close_if_silent
 
     def check_when_asked(protocol, before):
-        """Checks the connection, but not before the head has come."""
         if not reversing.batches:
             protocol.loop.call_later(0.01, check_when_asked, protocol, before)
             return
-        checks.append(before)
+        found.append(before)
         check(protocol, before)
 
     monkeypatch.setattr(TimeoutProtocol, "_close_if_silent", check_when_asked)
     monkeypatch.setattr(middleware, "HEAD_SECONDS", 0.02)
+    return found
+
+
+SENT = ["", "POST /tra", f"{HEAD}X-Slow: yes\r\n"]
+
+
+@pytest.mark.parametrize("sent", SENT, ids=len)
+def test_who_sends_no_head_is_hung_up_on(reversing, monkeypatch, sent):
+    monkeypatch.setattr(middleware, "HEAD_SECONDS", 0.1)
+    with (
+        service_client.serve_function(reversing) as service,
+        connected(service, sent) as client,
+    ):
+        assert read_all(client) == b""
+
+
+@pytest.mark.parametrize("sent", SENT, ids=len)
+@pytest.mark.usefixtures("checks")
+def test_nor_is_a_second_head_waited_for(reversing, sent):
+    with (
+        service_client.serve_function(reversing) as service,
+        connected(service, request(FIELDS), sent) as client,
+    ):
+        assert read_all(client).startswith(b"HTTP/1.1 200")
+
+
+def test_a_request_that_works_long_is_not_hung_up_on(reversing, checks):
     reversing.gate.clear()
     with service_client.serve_function(reversing) as service:
         thread, answers = service_client.in_thread(

@@ -386,6 +386,9 @@ def test_a_vocabulary_from_elsewhere(corpus, tmp_path, capsys):
 
     proto = (run_dir / "tokenizer.model").read_bytes()
     model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(paths[0]))
+    ours, given = ({*map(m.id_to_piece, range(len(m)))} for m in (model, theirs))
+    assert given < ours
     assert model.get_piece_size() == 401  # It had no padding.
     description = json.loads((run_dir / "arguments.json").read_text())
     assert description["arguments"]["vocabulary_size"] == 401

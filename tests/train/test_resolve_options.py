@@ -125,50 +125,42 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
     assert training.symbols() == TreePairs(path).symbols()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--sampling-temperature=5", *GIVEN_FILES], "needs --mixture. Received: it"),
-        (
-            ["--train-source=f"],
-            "or both --train-source and --train-target.*Received: --train-source$",
-        ),
-        (GIVEN_FILES[:3], "--validation-target. Received: --validation-source$"),
-        (GIVEN_FILES[2:], "--train-target. Received: neither$"),
-        (["--validation-size=9", *GIVEN_FILES], "must come without --dataset"),
-        (["--validation-size=9", "--dataset=demo"], "Received: --dataset$"),
-        (["--mixture=m", *GIVEN_FILES], "Received: --train-source"),
-        (
-            [*GIVEN_FILES, "--train-pairs=x"],
-            "Received: --train-pairs, --train-source, --train-target",
-        ),
-        (["--dataset=demo", "--train-pairs=x"], "Received: --train-pairs"),
-        (["--dataset=demo", "--train-pairs=x", "--mixture=m"], "Received: --train-p"),
-        (["--dataset=demo", "--train-source=f"], "--dataset must come without"),
-        (["--source-language=de", *GIVEN_FILES], "needs --dataset or --mixture or"),
-        (["--target-language=de", *GIVEN_FILES], "needs --dataset or --mixture or"),
-        (
-            ["--mixture=m", "--dataset=demo", "--train-split=train[:9%]"],
-            "--train-split must come without --mixture",
-        ),
-        (
-            ["--mixture=m", *GIVEN_FILES[2:], "--validation-split=test"],
-            "--validation-split needs --dataset",
-        ),
-        (["--dataset=demo", "--best-by=loss"], "--best-by loss needs --patience N"),
-        (
-            ["--dataset=demo", "--best-by=bleu", "--patience=3"],
-            "--best-by bleu needs --validate-bleu N. Received: --best-by bleu alone",
-        ),
-        (TREES[1:], "a parser needs --train-trees.*Received: --validation-trees$"),
-        ([*TREES, "--mixture=x"], "--mixture$"),
-        ([*TREES, "--validate-bleu=2"], "--validate-bleu$"),
-        (TREES[:1], "needs .* and --validation-trees.*Received: --train-trees$"),
-    ],
-)
-def test_refuses_options_that_do_not_go_together(options, message):
+# Options, and what they are refused with.
+REFUSALS = """
+--sampling-temperature=5 $TRAIN $VALIDATION -> needs --mixture. Received: it
+--train-source=f -> --train-source and --train-target.*Received: --train-source$
+$TRAIN --validation-source=f -> --validation-target. Received: --validation-source$
+$VALIDATION -> --train-target. Received: neither$
+--validation-size=9 $TRAIN $VALIDATION -> must come without --dataset
+--validation-size=9 --dataset=demo -> Received: --dataset$
+--mixture=m $TRAIN $VALIDATION -> Received: --train-source
+$TRAIN $VALIDATION --train-pairs=x -> : --train-pairs, --train-source, --train-target
+--dataset=demo --train-pairs=x -> Received: --train-pairs
+--dataset=demo --train-pairs=x --mixture=m -> Received: --train-p
+--dataset=demo --train-source=f -> --dataset must come without
+--source-language=de $TRAIN $VALIDATION -> needs --dataset or --mixture or
+--target-language=de $TRAIN $VALIDATION -> needs --dataset or --mixture or
+--mixture=m --dataset=demo --train-split=train[:9%] -> -split must come without --m
+--mixture=m $VALIDATION --validation-split=test -> --validation-split needs --dataset
+--dataset=demo --best-by=loss -> --best-by loss needs --patience N
+--dataset=demo --best-by=bleu --patience=3
+ -> --best-by bleu needs --validate-bleu N. Received: --best-by bleu alone
+--validation-trees=b -> a parser needs --train-trees.*Received: --validation-trees$
+--train-trees=a -> needs .* and --validation-trees.*Received: --train-trees$
+$TREES --mixture=x -> --mixture$
+$TREES --validate-bleu=2 -> --validate-bleu$
+"""
+NAMES = {"TRAIN": GIVEN_FILES[:2], "VALIDATION": GIVEN_FILES[2:], "TREES": TREES}
+
+
+@pytest.mark.parametrize("case", REFUSALS.replace("\n ", " ").strip().splitlines())
+def test_refuses_options_that_do_not_go_together(case):
+    for name, options in NAMES.items():
+        case = case.replace(f"${name}", " ".join(options))
+    options, message = case.split(" -> ")
+
     with pytest.raises(UserError, match=message):
-        resolve(parse(*options), None)
+        resolve(parse(*options.split()), None)
 
 
 NUMBERS = [
