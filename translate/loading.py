@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 
-from command_line.errors import refuse_damage
+from command_line.errors import UserError, refuse_damage
 from command_line.options import mutually_exclusive, option, part
 from export.bundle.file_layout import CTRANSLATE2_MODEL, LITERT_STEP, SAVED_MODEL
 from export.bundle.versions import EXPORT_DIR, find_version
@@ -21,6 +21,16 @@ RUNTIMES = {
     LITERT_STEP: LiteRTRuntime,
 }
 
+SOURCE_LANGUAGE = {
+    "help": "code of the texts' language, for a model that has several, and for the "
+    "splitting of documents into sentences",
+    "metavar": "CODE",
+}
+TARGET_LANGUAGE = {
+    "help": "code of the translations' language, for a model that has several",
+    "metavar": "CODE",
+}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelOptions:
@@ -36,17 +46,40 @@ class ModelOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslatorOptions(BatchOptions):
-    """The model, its client and the batch size."""
+    """The model, its languages, its client and the batch size."""
 
     model: ModelOptions = mutually_exclusive()
+    source_language: str = option("", **SOURCE_LANGUAGE)
+    target_language: str = option("", **TARGET_LANGUAGE)
     client: ClientOptions = part("with --server")
 
 
 def load(options: TranslatorOptions) -> Runtime:
     """Returns the runtime that the options name."""
+    codes = options.source_language, options.target_language
     if options.model.server:
-        return connect(options.model.server, options.client)
-    return load_export(options.model.export_dir)
+        runtime = connect(options.model.server, options.client)
+        if any(codes):
+            runtime.find_language_inputs()
+    else:
+        runtime = load_export(options.model.export_dir)
+    return choose_languages(runtime, *codes)
+
+
+def choose_languages(runtime: Runtime, source: str, target: str) -> Runtime:
+    """Returns the runtime for the languages of the options.
+
+    Raises:
+        UserError: If the model lacks them, or is of one pair.
+    """
+    view = runtime.for_languages(source, target)
+    if target and view is runtime:
+        raise UserError(
+            "--target-language must be left out for a model of one pair. "
+            f"Received: {target}"
+        )
+    view.language = source or view.language
+    return view
 
 
 def load_export(export_dir: pathlib.Path, version: int | None = None) -> Runtime:

@@ -26,7 +26,7 @@ from command_line.quiet_tensorflow import stderr_hidden_unless_error
 from export.bundle.file_layout import list_files
 from export.bundle.versions import EXPORT_DIR
 from translate.line_batching import BatchOptions
-from translate.loading import find_export
+from translate.loading import SOURCE_LANGUAGE, TARGET_LANGUAGE, find_export
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,8 @@ class BulkOptions(BatchOptions):
         metavar="FOLDER",
     )
     export_dir: pathlib.Path = option(**EXPORT_DIR)
+    source_language: str = option("", **SOURCE_LANGUAGE)
+    target_language: str = option("", **TARGET_LANGUAGE)
     shard_lines: int = option(10_000, "lines a shard", positive(int))
 
 
@@ -104,10 +106,12 @@ def run(options: BulkOptions, flags: list[str]) -> None:
     for name, path in shards.find_inputs(options.input).items():
         cut, inputs[name] = shards.split_into_shards(path, name, options.shard_lines)
         plan += cut
+    codes = [options.source_language, options.target_language]
     settings = {
         "model": model,
         "shard_lines": options.shard_lines,
         "batch_tokens": options.batch_tokens,
+        "languages": codes,
     }
     shards.record_plan(options.output, settings, inputs)
     made = shards.list_finished(options.output)
@@ -120,7 +124,11 @@ def run(options: BulkOptions, flags: list[str]) -> None:
         return
     started = time.monotonic()
     translate = pipeline.TranslateShard(
-        options.export_dir, model["version"], options.output, options.batch_tokens
+        options.export_dir,
+        model["version"],
+        options.output,
+        options.batch_tokens,
+        codes,
     )
     with quiet_workers(flags):
         counts = pipeline.run(beam_pipeline, missing, translate)

@@ -3,7 +3,7 @@
 import gzip
 import pathlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
@@ -14,7 +14,7 @@ from apache_beam.utils.shared import Shared
 from command_line.errors import UserError
 from translate.bulk.invalid_lines import TRUNCATED, translate_shard
 from translate.bulk.shards import Shard, create, read_shard
-from translate.loading import load_export
+from translate.loading import choose_languages, load_export
 
 # Beam's default runner downloads a program first.
 DEFAULT_RUNNER = "--runner=FnApiRunner"
@@ -28,19 +28,26 @@ USER_ERROR_PATTERN = re.compile(
 class TranslateShard(beam.DoFn):
     """Writes the translation of a shard, and the faults of its lines.
 
-    The export is at the same path on each worker; `output` is the folder of shards.
+    The export is at the same path on each worker; `output` is the folder of shards,
+    and `codes` are those of source and target language, or `""`.
     """
 
     def __init__(
-        self, export_dir: pathlib.Path, version: int, output: str, batch_tokens: int
+        self,
+        export_dir: pathlib.Path,
+        version: int,
+        output: str,
+        batch_tokens: int,
+        codes: Sequence[str] = ("", ""),
     ):
         self._export = {"export_dir": export_dir, "version": version}
         self._output = output
-        self._batch_tokens = batch_tokens
+        self._batch_tokens, self._codes = batch_tokens, codes
         self._model = Shared()  # One for each process, shared by its threads.
 
     def setup(self):
-        self._runtime = self._model.acquire(lambda: load_export(**self._export))
+        runtime = self._model.acquire(lambda: load_export(**self._export))
+        self._runtime = choose_languages(runtime, *self._codes)
 
     def process(self, shard: Shard):
         path = FileSystems.join(self._output, f"{shard.name}.gz")
