@@ -17,7 +17,13 @@ from command_line.options import (
     read_options,
 )
 from command_line.recorded_search_options import check_decoding
-from export.bundle.model_loading import load_run, read_arguments, read_notes, read_run
+from export.bundle.model_loading import (
+    load_run,
+    read_arguments,
+    read_languages,
+    read_notes,
+    read_run,
+)
 from export.bundle.server_config import choose_name
 from export.bundle.write_version import write_version
 from export.ctranslate2.model_directory import write_ctranslate2
@@ -25,6 +31,7 @@ from export.litert.model_directory import write_litert
 from export.model.request_validation import CHECKS
 from export.model.search import SearchSettings
 from export.model.signature_inputs import DEFAULT_SIGNATURES, INPUTS
+from text_processing.language_tags import LanguageTags
 
 EXAMPLES = """
 python -m export --run-dir runs/mine --export-dir exports/mine
@@ -128,7 +135,15 @@ class ExportOptions:
     source_language: str | None = option(
         None,
         "ISO 639-1 code; its abbreviations do not end a sentence when "
-        "documents are split (default: the language that the run recorded)",
+        "documents are split (default: the language that the run recorded). Of a "
+        "converted model of several languages: the only one of sources (default: "
+        "each request names it)",
+        metavar="CODE",
+    )
+    target_language: str | None = option(
+        None,
+        "of a model of several languages: the only one of translations (default: "
+        "each request names it)",
         metavar="CODE",
     )
     signatures: list[str] | None = option(
@@ -219,12 +234,16 @@ def check_options(options: ExportOptions) -> None:
             )
 
 
-def write_saved_model(options: ExportOptions, settings: SearchSettings) -> pathlib.Path:
+def write_saved_model(
+    options: ExportOptions, settings: SearchSettings, languages: LanguageTags | None
+) -> pathlib.Path:
     """Writes a SavedModel, prints what it is, and returns its folder."""
     export_dir = options.export_dir
     signatures = choose_signatures(options.signatures)
     name = choose_name(export_dir, options.model_name)
-    translator = load_run(options.run_dir, settings, options.precision, signatures)
+    translator = load_run(
+        options.run_dir, settings, options.precision, signatures, languages
+    )
     count = len(signatures)
     print(f"tracing {count} signatures, and writing samples", flush=True)
     folder = write_version(
@@ -235,6 +254,8 @@ def write_saved_model(options: ExportOptions, settings: SearchSettings) -> pathl
 
 
 def run(options: ExportOptions) -> None:
+    codes = options.source_language or "", options.target_language or ""
+    languages = read_languages(options.run_dir, *codes)
     options = fill_in_defaults(options)
     check_options(options)
     run_dir, export_dir = options.run_dir[0], options.export_dir
@@ -243,9 +264,9 @@ def run(options: ExportOptions) -> None:
     given = {name: value for name, value in vars(options).items() if name in names}
     settings = SearchSettings(**{**given, "source_language": language})
     if options.format == "saved_model":
-        folder = write_saved_model(options, settings)
+        folder = write_saved_model(options, settings, languages)
     else:
-        arguments = settings, options.precision, export_dir, options.version
+        arguments = settings, options.precision, export_dir, options.version, languages
         model = read_run(run_dir)
         if options.format == "litert":
             samples = read_notes(run_dir).get("samples", ())

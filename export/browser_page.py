@@ -75,6 +75,13 @@ def write_page(
     with refuse_damage(folder / LITERT_CONFIG):
         config = json.loads((folder / LITERT_CONFIG).read_text("utf-8"))
         tokenizers = {config["tokenizer"], config["target_tokenizer"]}
+        languages = config["languages"] or {}
+    for name in ("source", "target"):
+        if len(codes := languages.get(f"{name}_tags", ())) > 1:
+            raise UserError(
+                f"a page needs an export with --{name}-language, one of: "
+                f"{', '.join(codes)}"
+            )
     shutil.copytree(SOURCES, page_dir)
     model, litert = page_dir / "model", page_dir / "litert"
     model.mkdir()

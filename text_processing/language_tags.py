@@ -38,6 +38,41 @@ class LanguageTags:
         tag = find_code(self.target_tags, target)
         return (before, [tag]) if self.is_forced else ([*before, tag], [])
 
+    def complete(self, source: str, target: str) -> tuple[str, str]:
+        """Returns two codes; one that is `""` is the only one of its side.
+
+        Raises:
+            UserError: If the model lacks a language; it names similar codes.
+        """
+        source, target = (
+            next(iter(tags)) if len(tags) == 1 and not code else code
+            for tags, code in ((self.source_tags, source), (self.target_tags, target))
+        )
+        self.find(source, target)
+        return source, target
+
+    def nth(self, place: int) -> dict[str, str]:
+        """Returns codes as the inputs of a request: of places in turn, all of them."""
+        sides = {"source": self.source_tags, "target": self.target_tags}
+        return {
+            f"{side}_language": [*tags][place % len(tags)]
+            for side, tags in sides.items()
+            if tags
+        }
+
+    def narrowed(self, source: str, target: str) -> "LanguageTags":
+        """Returns the tags of these languages only; `""` stands for all of a side.
+
+        Raises:
+            UserError: If the model lacks a language; it names similar codes.
+        """
+        sides = (self.source_tags, source), (self.target_tags, target)
+        found = [
+            {code: find_code(tags, code)} if code and tags else tags
+            for tags, code in sides
+        ]
+        return dataclasses.replace(self, source_tags=found[0], target_tags=found[1])
+
 
 def find_code(tags: dict[str, str], code: str) -> str:
     if code not in tags:

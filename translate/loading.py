@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 
-from command_line.errors import refuse_damage
+from command_line.errors import UserError, refuse_damage
 from command_line.options import mutually_exclusive, option, part
 from documents.glossary import GlossaryFile, parse_glossary_file, read_glossary
 from export.bundle.file_layout import CTRANSLATE2_MODEL, LITERT_STEP, SAVED_MODEL
@@ -20,6 +20,16 @@ RUNTIMES = {
     SAVED_MODEL: SavedModelRuntime,
     CTRANSLATE2_MODEL: CTranslate2Runtime,
     LITERT_STEP: LiteRTRuntime,
+}
+
+SOURCE_LANGUAGE = {
+    "help": "code of the texts' language, for a model that has several, and for the "
+    "splitting of documents into sentences",
+    "metavar": "CODE",
+}
+TARGET_LANGUAGE = {
+    "help": "code of the translations' language, for a model that has several",
+    "metavar": "CODE",
 }
 
 
@@ -48,7 +58,7 @@ class GlossaryOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslatorOptions(BatchOptions, GlossaryOptions):
-    """The model, its client, the batch size and a glossary."""
+    """The model, its languages, its client, the batch size and a glossary."""
 
     glossary: GlossaryFile | None = option(
         None,
@@ -59,17 +69,39 @@ class TranslatorOptions(BatchOptions, GlossaryOptions):
         metavar="FILE",
     )
     model: ModelOptions = mutually_exclusive()
+    source_language: str = option("", **SOURCE_LANGUAGE)
+    target_language: str = option("", **TARGET_LANGUAGE)
     client: ClientOptions = part("with --server")
 
 
 def load(options: TranslatorOptions) -> Runtime:
-    """Returns the runtime that the options name, with their glossary."""
+    """Returns the runtime that the options name, with languages and glossary."""
     glossary = options.glossary and read_glossary(options.glossary, options.match_case)
+    codes = options.source_language, options.target_language
     if options.model.server:
         runtime = connect(options.model.server, options.client)
+        if any(codes):
+            runtime.find_language_inputs()
     else:
         runtime = load_export(options.model.export_dir)
+    runtime = choose_languages(runtime, *codes)
     return runtime if glossary is None else runtime.with_glossary(glossary)
+
+
+def choose_languages(runtime: Runtime, source: str, target: str) -> Runtime:
+    """Returns the runtime for the languages of the options.
+
+    Raises:
+        UserError: If the model lacks them, or is of one pair.
+    """
+    view = runtime.for_languages(source, target)
+    if target and view is runtime:
+        raise UserError(
+            "--target-language must be left out for a model of one pair. "
+            f"Received: {target}"
+        )
+    view.language = source or view.language
+    return view
 
 
 def load_export(export_dir: pathlib.Path) -> Runtime:

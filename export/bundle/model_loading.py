@@ -16,6 +16,7 @@ from export.model.tokenized_model import check_sizes
 from export.model.translator import Translator
 from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.tokenizer import read_protos
+from text_processing.language_tags import LanguageTags
 
 SIGNATURE = "serving_default"
 
@@ -25,11 +26,13 @@ def load_run(
     settings: SearchSettings,
     precision: str = "float32",
     signatures: Iterable[str] = DEFAULT_SIGNATURES,
+    languages: LanguageTags | None = None,
 ) -> Translator:
     """Returns the `Translator` of a finished run, or of several: an ensemble.
 
     The precision is `"float32"`, or `"bfloat16"` for weights of half the size;
-    softmax and scores are float32 in both.
+    softmax and scores are float32 in both. The `languages` are those of
+    `read_languages`, by default all.
     """
     if isinstance(run_dirs, pathlib.Path):
         run_dirs = [run_dirs]
@@ -43,7 +46,8 @@ def load_run(
             )
     models = [transformer for transformer, _ in (first, *others)]
     try:
-        return Translator(models, first[1], settings, signatures)
+        languages = languages or read_languages(run_dirs)
+        return Translator(models, first[1], settings, signatures, languages)
     except ValueError as error:
         raise UserError(str(error)) from None
 
@@ -97,6 +101,35 @@ def read_arguments(run_dir: pathlib.Path) -> dict | None:
     with refuse_damage(path):
         # The file must hold a JSON object.
         return {**json.loads(path.read_text("utf-8"))}
+
+
+def read_languages(
+    run_dirs: Sequence[pathlib.Path], source: str = "", target: str = ""
+) -> LanguageTags | None:
+    """Returns the tags of a model of several languages, or `None`.
+
+    `source` and `target` are codes to which the model is narrowed, or `""`.
+
+    Raises:
+        UserError: If the model lacks a language, or if the runs of an ensemble have
+            different ones.
+    """
+    found, *others = ((read_arguments(x) or {}).get("languages") for x in run_dirs)
+    if any(other != found for other in others):
+        raise UserError(
+            "--run-dir must be runs with the same languages. "
+            f"Received: {', '.join(map(str, run_dirs))}"
+        )
+    if not found:
+        if target:
+            raise UserError(
+                "--target-language must be left out for a model of one pair. "
+                f"Received: {target}"
+            )
+        return None
+    with refuse_damage(run_dirs[0] / "arguments.json"):
+        tags = LanguageTags(**found)
+    return tags.narrowed(source, target)
 
 
 def with_dtype(transformer: Transformer, dtype: str) -> Transformer:

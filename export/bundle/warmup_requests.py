@@ -50,7 +50,8 @@ def choose_sentences(samples: list[dict], tokenizer) -> list[str]:
 def make_inputs(signature, sentences: list[str], translator) -> dict:
     """Makes the inputs of a `SignatureDef` for sentences: arrays by name.
 
-    An option has one value for each sentence, that of the translator's settings.
+    An option has one value for each sentence, that of the translator's settings;
+    sentences have all languages in turn.
     """
     settings = translator.settings
     text = np.array([sentence.encode() for sentence in sentences], object)
@@ -65,6 +66,11 @@ def make_inputs(signature, sentences: list[str], translator) -> dict:
         "no_repeat_ngram": np.full(text.shape, 3, np.int32),
         "min_length": np.full(text.shape, settings.min_length, np.int32),
     }
+    if translator.languages:
+        rows = [translator.languages.nth(i) for i in range(len(sentences))]
+        for name in rows[0]:
+            codes = [row[name].encode() for row in rows]
+            values[name] = np.array(codes, object)
     return {name: values[name] for name in signature.inputs}
 
 

@@ -51,6 +51,8 @@ def write_version(
             },
             "settings": dataclasses.asdict(translator.settings),
             "precision": translator.precision,
+            "languages": translator.languages
+            and dataclasses.asdict(translator.languages),
             "runs": [read_arguments(run_dir) for run_dir in run_dirs],
             "averaged": notes.get("checkpoints"),
             # Those scores are of one model.

@@ -14,6 +14,7 @@ runs its own beam search, whose rules differ:
 * The probability of forbidden tokens is distributed over the other tokens.
 """
 
+import dataclasses
 import pathlib
 
 from command_line.errors import UserError, require_extra
@@ -28,6 +29,7 @@ from export.ctranslate2.spec import ACTIVATIONS, make_spec
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
 from keras_transformer.special_ids import BOS_ID, PADDING_ID
+from text_processing.language_tags import LanguageTags
 
 SETTINGS_FILE = "search.json"
 END = "</s>"
@@ -49,12 +51,14 @@ def write_ctranslate2(
     precision: str,
     export_dir: pathlib.Path,
     version: int | None = None,
+    languages: LanguageTags | None = None,
 ) -> pathlib.Path:
     """Writes the model, its tokenizers and the settings of the search.
 
     `protos` are the SentencePiece models of sources and of targets, the second
     `None` if they share one. The precision is `"float32"`, or `"int8"` for linear
-    maps and embeddings. The version `None` takes the next number.
+    maps and embeddings. The version `None` takes the next number; the `languages` are
+    those of `read_languages`.
 
     Raises:
         UserError: If CTranslate2 is not installed or does not support the model.
@@ -74,6 +78,7 @@ def write_ctranslate2(
         "max_source_length": transformer.sequence_length,
         "max_target_length": length,
         "forbidden": [pieces[PADDING_ID], pieces[BOS_ID], *unused],
+        "languages": languages and dataclasses.asdict(languages),
     }
     spec = make_spec(transformer, [sources, pieces], length)
     with new_version(export_dir, CTRANSLATE2_MODEL, version) as (folder, part):

@@ -7,6 +7,7 @@
 the SavedModel's.
 """
 
+import dataclasses
 import pathlib
 from collections.abc import Sequence
 
@@ -26,9 +27,11 @@ from export.bundle.warmup_requests import choose_sentences
 from export.litert.conversion import convert
 from export.litert.graphs import make_encoder, make_step
 from export.litert.translator_loading import import_translator, load_translator
+from export.model.request_languages import find_ids
 from export.model.search import SearchSettings
 from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID
+from text_processing.language_tags import LanguageTags
 
 TEMPLATE = pathlib.Path(__file__).with_name("README_TEMPLATE.md")
 
@@ -40,19 +43,22 @@ def write_litert(
     precision: str,
     export_dir: pathlib.Path,
     version: int | None = None,
+    languages: LanguageTags | None = None,
     samples: Sequence[dict] = (),
 ) -> pathlib.Path:
     """Writes the graphs, the tokenizers, the settings of the search, and samples.
 
     `protos` are the SentencePiece models of sources and of targets, the second
     `None` if they share one. The precision is one of `convert`; the version `None`
-    takes the next number; the `samples` are those of `read_notes`.
+    takes the next number; the `languages` are those of `read_languages`, and the
+    `samples` those of `read_notes`.
     """
     import_translator()  # Before the work.
     source, target = protos
     names = [TOKENIZER_FILE, TARGET_TOKENIZER_FILE if target else TOKENIZER_FILE]
     tokenizer = SubwordTokenizer(source, target)
     config = make_config(transformer, tokenizer, names, settings, precision)
+    config["languages"] = languages and describe_languages(languages, tokenizer)
     length = config["max_source_length"]
     try:
         step = make_step(
@@ -74,14 +80,13 @@ def write_litert(
                 (part / name).write_bytes(proto)
         write_json(part / LITERT_CONFIG, config)
         sentences = choose_sentences(samples, tokenizer)
-        found = load_translator(part).translate(sentences)
-        write_json(
-            part / LITERT_SAMPLES,
-            [
-                {"source": text, "translation": each.text, "score": each.score}
-                for text, each in zip(sentences, found, strict=True)
-            ],
-        )
+        translator, answers = load_translator(part), []
+        for i, text in enumerate(sentences):
+            codes = languages.nth(i) if languages else {}
+            (found,) = translator.for_languages(**codes).translate([text])
+            answer = {"translation": found.text, "score": found.score}
+            answers.append({"source": text, **answer, "languages": codes})
+        write_json(part / LITERT_SAMPLES, answers)
         readme = TEMPLATE.read_text("utf-8").format(
             **config, **config["search"], most_source=length - 1
         )
@@ -89,6 +94,16 @@ def write_litert(
         config["files"] = list_files(part)
         write_json(part / LITERT_CONFIG, config)
     return folder
+
+
+def describe_languages(languages: LanguageTags, tokenizer: SubwordTokenizer) -> dict:
+    """Returns the tags as `litert_translator.languages` reads them: ids by code."""
+    of_sides = {"source_tags": False, "target_tags": languages.is_forced}
+    found = dataclasses.asdict(languages)
+    for side, is_forced in of_sides.items():
+        ids = find_ids(found[side], tokenizer, is_forced)
+        found[side] = dict(zip(found[side], ids, strict=True))
+    return found
 
 
 def make_config(transformer, tokenizer, names, settings, precision) -> dict:

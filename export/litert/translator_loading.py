@@ -5,6 +5,7 @@ import pathlib
 from command_line.cpu_count import count_processors
 from command_line.errors import require_extra
 from command_line.quiet_tensorflow import stderr_hidden_unless_error
+from text_processing.language_tags import LanguageTags
 
 
 def import_translator():
@@ -25,7 +26,9 @@ def load_translator(folder: pathlib.Path):
         UserError: If LiteRT is not installed.
     """
     translator = import_translator().Translator(folder, count_processors())
+    languages = translator.settings["languages"]
+    codes = LanguageTags(**languages).nth(0) if languages else {}
     # The first interpreter of a process logs that it uses its CPU kernels.
     with stderr_hidden_unless_error():
-        translator.translate(["."])
+        translator.for_languages(**codes).translate(["."])
     return translator

@@ -32,7 +32,7 @@ class BeamTrace(NamedTuple):
     """Bool `(B, L, C)`: finished or still active; the others were pruned."""
 
 
-def trace_beam_search(model, options, max_lengths):
+def trace_beam_search(model, options, max_lengths, prefix_ids=None):
     """Runs the steps of `run_search_loop`, whose arguments these are.
 
     Every sentence stays in the batch to the end.
@@ -40,7 +40,7 @@ def trace_beam_search(model, options, max_lengths):
     Returns:
         `Hypotheses`, equal to those of `run_search_loop`, and the `BeamTrace`.
     """
-    sentences = search_loop.describe_sentences(options, max_lengths)
+    sentences = search_loop.describe_sentences(options, max_lengths, prefix_ids)
     active, finished = search_loop.initial_hypotheses(options, sentences)
     batch, longest = tf.unstack(tf.shape(sentences.forced_ids))
     shape = [longest, batch, 2 * options.beam_size]

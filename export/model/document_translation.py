@@ -46,7 +46,8 @@ def translate_documents(
         limit: Int, maximum tokens of a sentence that is not split.
         is_too_long: Function from strings `(N,)` to bools `(N,)`: which have
             more tokens.
-        translate: `Translator.translate`, whose outputs are returned; the score
+        translate: Function from sentences `(N,)` and the indices of their documents
+            to the outputs of `Translator.translate`, which are returned; the score
             is the mean of the sentences', or 0, and a document is truncated
             if any of its sentences is.
     """
@@ -61,10 +62,18 @@ def translate_documents(
             is_sentence,
             limit,
             lambda sentences: in_batches(
-                sentences, is_too_long, tf.fill(tf.shape(sentences), False)
+                sentences,
+                lambda some: is_too_long(tf.gather(sentences, some)),
+                tf.fill(tf.shape(sentences), False),
             ),
         )
-        return translate_parts(parts, is_sentence, translate)
+        return translate_parts(
+            parts,
+            is_sentence,
+            lambda sentences, documents: translate(
+                sentences, tf.gather(rows, documents)
+            ),
+        )
 
     found = in_chunks(
         tf.strings.length(text) + 1, MAX_DOCUMENT, answer, blank=empty_outputs(count)
@@ -76,15 +85,17 @@ def translate_parts(parts, is_sentence, translate):
     """Translates the sentences among parts `(B, (N))`, and joins all parts."""
     places = tf.where(is_sentence.values)
     sentences = tf.gather_nd(parts.values, places)
+    rows = tf.gather_nd(parts.value_rowids(), places)
     found = in_batches(
         sentences,
-        lambda some: translate_in_case(some, translate),
+        lambda some: translate_in_case(
+            tf.gather(sentences, some), lambda x: translate(x, tf.gather(rows, some))
+        ),
         empty_outputs(tf.size(sentences)),
     )
     # A model may generate line ends.
     lines = tf.strings.regex_replace(found["translation"], LINE_END, " ")
     values = tf.tensor_scatter_nd_update(parts.values, places, lines)
-    rows = tf.gather_nd(parts.value_rowids(), places)
     count = parts.nrows()
     return {
         "translation": join_parts(parts.with_values(values)),
@@ -97,11 +108,11 @@ def translate_parts(parts, is_sentence, translate):
 
 
 def in_batches(sentences, answer, blank):
-    """Translates at most `SENTENCES_PER_BATCH` of similar length at a time."""
+    """Answers indices of at most `SENTENCES_PER_BATCH` of similar length at a time."""
     return in_chunks(
         tf.maximum(tf.strings.length(sentences), MIN_BYTES),
         SENTENCES_PER_BATCH * MIN_BYTES,
-        lambda rows: answer(tf.gather(sentences, rows)),
+        answer,
         blank,
     )
 

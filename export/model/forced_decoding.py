@@ -58,7 +58,8 @@ def check_align_head(transformer: Transformer, head: int | None) -> None:
 class ForcedDecoder:
     """Runs Transformers on pairs with given targets (teacher forcing).
 
-    Of an ensemble, probabilities and alignments are means over its models.
+    Of an ensemble, probabilities and alignments are means over its models. Outputs
+    have no tags of languages.
 
     Raises:
         ValueError: If the layer `settings.align_layer` or its head
@@ -68,6 +69,8 @@ class ForcedDecoder:
     def __init__(self, model: TextModel, settings: SearchSettings):
         self._model = model
         self._settings = settings
+        self._num_source = model.languages.num_source
+        self._num_target = model.languages.num_target
         for transformer in model.transformers:
             check_align_head(transformer, settings.align_head)
         self._align_layers = [
@@ -89,7 +92,7 @@ class ForcedDecoder:
                 for ids, count in zip(pairs[:2], lengths, strict=True)
             )
             found = self._log_probabilities(targets, self._run(sources, targets))
-            missing = tf.shape(pairs.labels)[1] - tf.shape(found)[1]
+            missing = tf.shape(pairs.labels)[1] - tf.shape(targets)[1]
             return tf.pad(found, [[0, 0], [0, missing]])
 
         # A chunk may hold a long source and, in another pair, a long target.
@@ -98,13 +101,13 @@ class ForcedDecoder:
             self._cost(longest, longest),
             MAX_NUMBERS,
             answer,
-            blank=tf.zeros(tf.shape(pairs.labels)),
+            blank=tf.zeros(tf.shape(pairs.labels[:, self._num_target :])),
         )
         return {
             "log_probability": tf.reduce_sum(found, axis=1),
             "score": self._penalize(found, pairs.labels),
             "token_log_probabilities": found,
-            "tokens": self._model.pieces(pairs.labels),
+            "tokens": self._pieces(pairs.labels),
             "truncated": pairs.truncated,
         }
 
@@ -126,14 +129,15 @@ class ForcedDecoder:
             choose_head(tf.cast(of_model, tf.float32), self._settings)
             for of_model in attention
         )
-        real = padding_mask(pairs.labels)
+        attention = attention[:, self._num_target :, self._num_source :]
+        real = padding_mask(pairs.labels)[:, self._num_target :]
         attention = tf.where(real[:, :, None], attention, 0.0)
         places = tf.argmax(attention, axis=2, output_type=tf.int32)
         return {
             "attention": attention,
             "alignment": tf.where(real, places, -1),
-            "source_tokens": self._model.source_pieces(pairs.source_ids),
-            "target_tokens": self._model.pieces(pairs.labels),
+            "source_tokens": self._source_pieces(pairs.source_ids),
+            "target_tokens": self._pieces(pairs.labels),
             "truncated": pairs.truncated,
         }
 
@@ -142,7 +146,8 @@ class ForcedDecoder:
 
         Query `t` of the decoder's weights is the step that predicts target
         token `t`. Its keys are BOS, as key 0, and the target tokens before `t`,
-        token `i` as key `i + 1`. For a decoder with a recurrence instead of
+        token `i` as key `i + 1`. The tag of a language that translations begin with
+        is key 0 in the place of BOS. For a decoder with a recurrence instead of
         self-attention, these weights are zeros.
 
         After a text's end come zeros and `""`.
@@ -153,15 +158,16 @@ class ForcedDecoder:
         if None in to_target:
             to_target = no_scores(to_source)
         found = self._log_probabilities(pairs.labels, [outputs])
-        real = padding_mask(pairs.labels)
+        real, n, m = padding_mask(pairs.labels), self._num_source, self._num_target
+        of_sources = stack_scores(
+            outputs.encoder_scores, padding_mask(pairs.source_ids)
+        )
         return {
-            "encoder_attention": stack_scores(
-                outputs.encoder_scores, padding_mask(pairs.source_ids)
-            ),
-            "decoder_attention": stack_scores(to_target, real),
-            "encoder_decoder_attention": stack_scores(to_source, real),
-            "source_tokens": self._model.source_pieces(pairs.source_ids),
-            "target_tokens": self._model.pieces(pairs.labels),
+            "encoder_attention": of_sources[..., n:, n:],
+            "decoder_attention": stack_scores(to_target, real)[..., m:, m:],
+            "encoder_decoder_attention": stack_scores(to_source, real)[..., m:, n:],
+            "source_tokens": self._source_pieces(pairs.source_ids),
+            "target_tokens": self._pieces(pairs.labels),
             "token_log_probabilities": found,
             "score": self._penalize(found, pairs.labels),
             "truncated": pairs.truncated,
@@ -177,7 +183,7 @@ class ForcedDecoder:
         return tf.reduce_sum(log_probabilities, axis=1) / penalty
 
     def _log_probabilities(self, labels, all_outputs):
-        """Returns the log-probabilities of labels, `(B, T)`, 0 for padding."""
+        """Returns the log-probabilities of labels, 0 for padding, without tags."""
         found = []
         for transformer, outputs in zip(
             self._model.transformers, all_outputs, strict=True
@@ -189,7 +195,14 @@ class ForcedDecoder:
             )
         total = tf.reduce_logsumexp(tf.stack(found), axis=0)
         log_probabilities = total - math.log(len(found))
-        return tf.where(padding_mask(labels), log_probabilities, 0.0)
+        found = tf.where(padding_mask(labels), log_probabilities, 0.0)
+        return found[:, self._num_target :]
+
+    def _pieces(self, labels):
+        return self._model.pieces(labels[:, self._num_target :])
+
+    def _source_pieces(self, source_ids):
+        return self._model.source_pieces(source_ids[:, self._num_source :])
 
     def _read(self, source, target) -> Pairs:
         source, target = with_equal_rows(source=source, target=target)

@@ -69,8 +69,9 @@ class Search(tf.Module):
     """Beam search over built `Transformer`s with an export's settings.
 
     Ids from `vocabulary_size` on are never chosen. `find_leaves` is a function
-    from source ids `(B, S)` to a `TreeConstraint`, or `None` for translations;
-    the attribute `options` are the `SearchOptions` for the best translation.
+    from source ids `(B, S)` to a `TreeConstraint`, or `None` for translations.
+    Prefixes begin with so many tags (`num_tags`). The attribute `options` are the
+    `SearchOptions` for the best translation.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Search(tf.Module):
         vocabulary_size: int,
         settings: SearchSettings,
         find_leaves: Callable | None = None,
+        num_tags: int = 0,
     ):
         super().__init__(name="search")
         self._find_leaves = lambda: find_leaves  # Not tracked: see `TextModel`.
@@ -93,6 +95,7 @@ class Search(tf.Module):
             penalty_offset=settings.penalty_offset,
             no_repeat_ngram=settings.no_repeat_ngram,
             min_length=settings.min_length,
+            unscored_prefix=num_tags,
         )
         # A transposed copy of the embeddings; else every call would transpose.
         self._output_kernels = [
@@ -126,14 +129,12 @@ class Search(tf.Module):
         most = self._settings.max_extra_length
         if max_extra_length is None:
             max_extra_length = most
-        if prefix_ids is None:
-            prefix_ids = tf.zeros([tf.shape(lengths)[0], 0], tf.int32)
         alpha = tf.cast(options.length_penalty, tf.float32)
         return self._find(
             source_ids,
             limits_of(lengths, tf.minimum(max_extra_length, most), least),
             tf.broadcast_to(alpha, tf.shape(lengths)),
-            prefix_ids,
+            or_empty(prefix_ids, lengths),
             options.beam_size,
             options.num_returned,
         )
@@ -169,11 +170,11 @@ class Search(tf.Module):
             transformer, source_ids, max_lengths, options, prefix_ids, kernel
         )
 
-    def sample(self, source_ids, lengths, **sampling) -> Hypotheses:
+    def sample(self, source_ids, lengths, prefix_ids, **sampling) -> Hypotheses:
         """Samples a translation of each source; `sampling` is of `Sampling`."""
         options = with_one_beam(self.options)
 
-        def sample_rows(source_ids, max_lengths, sampling):
+        def sample_rows(source_ids, max_lengths, prefix_ids, sampling):
             transformer, kernel = self._model()
             return sample_in_graph(
                 transformer,
@@ -181,11 +182,15 @@ class Search(tf.Module):
                 max_lengths,
                 Sampling(**sampling),
                 self._with_trees(options, source_ids),
-                output_kernel=kernel,
+                prefix_ids,
+                kernel,
             )
 
         limits = limits_of(lengths, self._settings.max_extra_length)
-        return self._in_chunks(sample_rows, options, source_ids, limits, sampling)
+        prefix_ids = or_empty(prefix_ids, lengths)
+        return self._in_chunks(
+            sample_rows, options, source_ids, limits, prefix_ids, sampling
+        )
 
     def _in_chunks(self, find, options, source_ids, max_lengths, *of_rows):
         """Searches as many sentences at a time as the budget allows.
@@ -221,14 +226,15 @@ class Search(tf.Module):
             ),
         )
 
-    def trace(self, source_ids, lengths) -> BeamTrace:
+    def trace(self, source_ids, lengths, prefix_ids) -> BeamTrace:
         """Searches for the n best, and returns the trace of the search."""
         options = dataclasses.replace(self.options, num_hypotheses=None)
         transformer, kernel = self._model()
         model = make_graph_model(transformer, source_ids, options.beam_size, kernel)
         limits = limits_of(lengths, self._settings.max_extra_length)
         options = self._with_trees(options, source_ids)
-        _, trace = trace_beam_search(model, options, model.limit(limits))
+        limits = model.limit(limits)
+        _, trace = trace_beam_search(model, options, limits, prefix_ids)
         return trace
 
     def _model(self):
@@ -250,6 +256,13 @@ def limits_of(lengths, max_extra_length, least=0):
     """Returns the limits of translations; 1, for EOS, if the text is empty."""
     limits = tf.maximum(lengths + max_extra_length, least)
     return tf.where(is_empty_source(lengths), 1, limits)
+
+
+def or_empty(prefix_ids, lengths):
+    """Returns prefixes; for `None`, empty ones."""
+    return (
+        tf.zeros([tf.size(lengths), 0], tf.int32) if prefix_ids is None else prefix_ids
+    )
 
 
 def count_tokens(ids):

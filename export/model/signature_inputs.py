@@ -8,6 +8,8 @@ def spec(name: str, dtype=tf.string, rank: int = 1) -> tf.TensorSpec:
 
 
 TEXT = (spec("text"),)
+# Those of a model of several languages, beside the others.
+LANGUAGE_INPUTS = ("source_language", "target_language")
 PAIR = (spec("source"), spec("target"))
 INPUTS = {
     "serving_default": TEXT,

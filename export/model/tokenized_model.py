@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from export.model.request_languages import RequestLanguages
 from export.model.request_splitting import MAX_CHUNK_BYTES, in_chunks
 from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.tensorflow.search_loop import longest_limit
 from keras_transformer.special_ids import EOS_ID, PADDING_ID, UNKNOWN_ID
+from text_processing.language_tags import LanguageTags
 
 
 class TextModel(tf.Module):
@@ -24,8 +26,10 @@ class TextModel(tf.Module):
             on.
         protos: Bytes of the SentencePiece model of sources, and of that of
             targets, or `None` if they share one.
+        languages: The `LanguageTags` of a model of several languages, or `None`.
 
     Attributes:
+        languages: The `RequestLanguages`; sources and targets begin with their tags.
         max_bytes: Int, maximum bytes of a source, cut before tokenization. So
             many bytes have more tokens than the model takes: no token has more
             bytes than the longest subword, and NFKC shortens text to a quarter
@@ -38,12 +42,14 @@ class TextModel(tf.Module):
         self,
         transformers: Transformer | Sequence[Transformer],
         protos: tuple[bytes, bytes | None],
+        languages: LanguageTags | None = None,
     ):
         super().__init__(name="text_model")
         if isinstance(transformers, Transformer):
             transformers = [transformers]
         transformers = tuple(transformers)
         self.tokenizer = SubwordTokenizer(*protos)
+        self.languages = RequestLanguages(languages, self.tokenizer)
         for transformer in transformers:
             check_sizes(self.tokenizer, transformer)
         self.sequence_length = min(t.sequence_length for t in transformers)
@@ -59,18 +65,30 @@ class TextModel(tf.Module):
         return self._transformers()
 
     def tokenize(self, text):
-        """Returns padded ids `(B, S)`, their lengths, and which were cut."""
-        return self._tokenize(text, self.tokenizer.tokenize, self.max_bytes)
+        """Returns padded ids `(B, S)`, their lengths, and which were cut.
+
+        The length of a text without a token is 1.
+        """
+        ids, lengths, was_cut = self._tokenize_sources(text)
+        return *add_tags(self.languages.tags.source, ids, lengths), was_cut
+
+    def is_too_long(self, text):
+        """Returns which texts, in any language, `tokenize` would cut."""
+        return self._tokenize_sources(text)[2]
+
+    def _tokenize_sources(self, text):
+        limit = self.sequence_length - self.languages.num_source
+        return self._tokenize(text, self.tokenizer.tokenize, self.max_bytes, limit)
 
     def tokenize_targets(self, text):
         """Like `tokenize`, for targets."""
-        return self._tokenize(
-            text, self.tokenizer.tokenize_targets, self.max_target_bytes
+        limit = self.sequence_length - self.languages.num_target
+        ids, lengths, was_cut = self._tokenize(
+            text, self.tokenizer.tokenize_targets, self.max_target_bytes, limit
         )
+        return *add_tags(self.languages.tags.target, ids, lengths), was_cut
 
-    def _tokenize(self, text, tokenize, max_bytes):
-        limit = self.sequence_length
-
+    def _tokenize(self, text, tokenize, max_bytes, limit):
         def answer(rows):
             part, was_cut = cut_bytes(tf.gather(text, rows), max_bytes)
             # U+0000 is not text.
@@ -92,10 +110,10 @@ class TextModel(tf.Module):
                 tf.fill([count], False),
             ),
         )
-        return self.cut(ids)[:, : longest_limit(lengths)], lengths, was_cut
+        return self.cut(ids, limit)[:, : longest_limit(lengths)], lengths, was_cut
 
     def read_ids(self, ids):
-        """Like `tokenize`, for ids `(B, S)` of a client's own tokenizer.
+        """Like `tokenize`, for ids `(B, S)` of a client's own tokenizer, with tags.
 
         A row ends before its first EOS or padding. Numbers that are not ids of a
         source count as unknown.
@@ -109,13 +127,13 @@ class TextModel(tf.Module):
         ends = tf.cumsum(tf.cast(ids == EOS_ID, tf.int32), 1, exclusive=True)
         ids = tf.where(ends > 0, PADDING_ID, ids)
         was_cut = tf.reduce_any(padding_mask(ids[:, self.sequence_length :]), 1)
-        ids = self.cut(ids)
+        ids = self.cut(ids, self.sequence_length)
         lengths = tf.reduce_sum(tf.cast(padding_mask(ids), tf.int32), axis=1)
-        return ids[:, : longest_limit(lengths)], lengths, was_cut
+        is_empty = lengths <= 1 + self.languages.num_source
+        return ids[:, : longest_limit(lengths)], tf.where(is_empty, 1, lengths), was_cut
 
-    def cut(self, ids):
+    def cut(self, ids, limit):
         """Cuts padded ids at the limit and ends them in EOS."""
-        limit = self.sequence_length
         ids = tf.pad(ids, [[0, 0], [0, 1]])[:, : limit + 1]
         is_cut = (tf.range(tf.shape(ids)[1] - 1) == limit - 1) & (
             ids[:, 1:] != PADDING_ID
@@ -123,7 +141,8 @@ class TextModel(tf.Module):
         return tf.where(is_cut, EOS_ID, ids[:, :-1])
 
     def detokenize(self, ids):
-        """Returns texts `(B, N)` of ids `(B, N, L)`."""
+        """Returns texts `(B, N)` of ids `(B, N, L)`, without their tags."""
+        ids = ids[:, :, self.languages.num_target :]
         shape = tf.shape(ids)
         rows = tf.reshape(ids, [shape[0] * shape[1], shape[2]])
         return tf.reshape(self.tokenizer.detokenize(rows), shape[:2])
@@ -136,6 +155,14 @@ class TextModel(tf.Module):
         """Like `pieces`, for source ids."""
         pieces = self.tokenizer.source_id_to_piece(ids)
         return tf.where(padding_mask(ids), pieces, "")
+
+
+def add_tags(tags, ids, lengths):
+    """Returns ids after their tags, and their lengths; 1 remains 1."""
+    if tags is None:
+        return ids, lengths
+    count = tf.where(lengths > 1, tf.shape(tags)[1], 0)
+    return tf.concat([tags, ids], axis=1), lengths + count
 
 
 def check_sizes(tokenizer: SubwordTokenizer, transformer: Transformer) -> None:

@@ -33,6 +33,7 @@ from export.model.tokenized_model import TextModel
 from export.model.tree_leaves import TreeLeaves
 from keras_transformer import Transformer
 from keras_transformer.special_ids import EOS_ID, PADDING_ID
+from text_processing.language_tags import LanguageTags
 
 
 class Translator(tf.Module):
@@ -48,6 +49,8 @@ class Translator(tf.Module):
         protos: As in `TextModel`.
         settings: The `SearchSettings`.
         names: Names of the signatures, of `INPUTS`.
+        languages: As in `TextModel`. A language with several codes is an input of
+            the signatures.
 
     Attributes:
         signatures: Dict from the name of a signature to its `tf.function`.
@@ -65,9 +68,12 @@ class Translator(tf.Module):
         protos: tuple[bytes, bytes | None],
         settings: SearchSettings,
         names: Iterable[str] = DEFAULT_SIGNATURES,
+        languages: LanguageTags | None = None,
     ):
         super().__init__(name="translator")
-        self._model = TextModel(transformers, protos)
+        self._model = TextModel(transformers, protos, languages)
+        # Not tracked, as a dict would be.
+        self._languages = lambda: languages
         transformers = self._model.transformers
         check_ensemble(transformers, names)
         self.settings = settings
@@ -83,7 +89,11 @@ class Translator(tf.Module):
                 self.tokenizer, protos[0], transformers[0].vocabulary_size
             )
         self._search = Search(
-            transformers, self.tokenizer.vocabulary_size, settings, find_leaves
+            transformers,
+            self.tokenizer.vocabulary_size,
+            settings,
+            find_leaves,
+            self._model.languages.num_target,
         )
         decoder = ForcedDecoder(self._model, settings)
         methods = {
@@ -95,8 +105,10 @@ class Translator(tf.Module):
         }
         signatures = {
             name: tf.function(
-                methods.get(name) or getattr(self, name),
-                input_signature=INPUTS[name],
+                self._model.languages.add_inputs(
+                    name, methods.get(name) or getattr(self, name)
+                ),
+                input_signature=[*self._model.languages.inputs_of(name), *INPUTS[name]],
                 autograph=False,
             )
             for name in names
@@ -108,6 +120,10 @@ class Translator(tf.Module):
     def signatures(self):
         return self._signatures()
 
+    @property
+    def languages(self):
+        return self._languages()
+
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Translates sentences by beam search.
 
@@ -118,14 +134,17 @@ class Translator(tf.Module):
         """
         return self._describe(text, self._search)
 
-    def _describe(self, text, search, was_cut=False):
+    def _describe(self, text, search, prefix_ids=None, was_cut=False):
         """Returns the outputs of the best translation of each text.
 
-        `search` returns the `Hypotheses` of ids and lengths. Texts that
-        `was_cut` are truncated in any case.
+        `search` returns the `Hypotheses` of ids, lengths and prefixes; `None` are
+        those of the languages. Texts that `was_cut` are truncated in any case.
         """
         source_ids, lengths, cut = self._model.tokenize(text)
-        found = clear_empty(search(source_ids, lengths), lengths, cut | was_cut)
+        if prefix_ids is None:
+            prefix_ids = self._model.languages.tags.target
+        found = search(source_ids, lengths, prefix_ids=prefix_ids)
+        found = clear_empty(found, lengths, cut | was_cut)
         return {
             "translation": self._model.detokenize(found.ids)[:, 0],
             "score": found.scores[:, 0],
@@ -166,7 +185,8 @@ class Translator(tf.Module):
                 length_penalty=length_penalty,
                 num_hypotheses=None,
             )
-            found = self._search(source_ids, lengths, options, extra)
+            prefix_ids = self._model.languages.tags.target
+            found = self._search(source_ids, lengths, options, extra, prefix_ids)
             cleared = clear_empty(found, lengths, cut)
             return {
                 "translation": self._model.detokenize(cleared.ids),
@@ -201,10 +221,9 @@ class Translator(tf.Module):
                 self._search.options, length_penalty=options["length_penalty"]
             ),
             max_extra_length=options["max_extra_length"],
-            prefix_ids=prefix_ids,
             least=least,
         )
-        return {**self._describe(text, search, was_cut), "error": error}
+        return {**self._describe(text, search, prefix_ids, was_cut), "error": error}
 
     def sample(self, text, temperature, top_k, top_p, seed):
         """Samples a translation of each sentence, as `Sampling` describes.
@@ -228,9 +247,11 @@ class Translator(tf.Module):
         `(B, L)`, is ended by 1 and padded with 0.
         """
         ids, lengths, cut = self._model.read_ids(ids)
-        found = clear_empty(self._search(ids, lengths), lengths, cut)
+        languages = self._model.languages
+        found = self._search(ids, lengths, prefix_ids=languages.tags.target)
+        found = clear_empty(found, lengths, cut)
         return {
-            "ids": found.ids[:, 0],
+            "ids": found.ids[:, 0, languages.num_target :],
             "score": found.scores[:, 0],
             "truncated": found.truncated[:, 0],
         }
@@ -241,13 +262,19 @@ class Translator(tf.Module):
         Symbols that the vocabulary lacks divide sentences. The outputs are those
         of `translate`; `"score"` is the sentences' mean.
         """
+        languages = self._model.languages
+
+        def translate(sentences, documents):
+            with languages.of_rows(documents):
+                return self.translate(sentences)
+
         return translate_documents(
             text,
             self.settings.source_language,
             self._symbols,
-            self.sequence_length - 1,
-            lambda sentences: self._model.tokenize(sentences)[2],
-            self.translate,
+            self.sequence_length - languages.num_source - 1,
+            self._model.is_too_long,
+            translate,
         )
 
     def explain_beam(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -263,12 +290,14 @@ class Translator(tf.Module):
             self.settings.beam_size,
             count_positions(lengths, limits),
         )
-        return describe_trace(
-            self._search.trace(source_ids, lengths),
+        languages = self._model.languages
+        found = describe_trace(
+            self._search.trace(source_ids, lengths, languages.tags.target),
             is_empty_source(lengths),
             self._search.options,
             self.tokenizer.id_to_piece,
         )
+        return {name: x[:, languages.num_target :] for name, x in found.items()}
 
 
 def check_ensemble(transformers: tuple[Transformer, ...], names: Iterable[str]):

@@ -92,7 +92,7 @@ def mask_forbidden(logits, beams, constraints, options):
     return ops.reshape(rows, ops.shape(logits))
 
 
-def best_tokens(logits, values, ids, forced, options):
+def best_tokens(logits, values, ids, forced, is_scored, options):
     """Returns the best `C` next tokens of each beam, or the forced one.
 
     Args:
@@ -100,6 +100,7 @@ def best_tokens(logits, values, ids, forced, options):
         values: Float32 `(B, K, C)`, logits of the chosen tokens.
         ids: Ints `(B, K, C)`, the chosen tokens.
         forced: Int32 `(B,)`, the only choice, unless it is padding.
+        is_scored: Bool, whether the log-probability of that choice counts.
         options: `SearchOptions`.
 
     Returns:
@@ -111,11 +112,12 @@ def best_tokens(logits, values, ids, forced, options):
     forced = forced[:, None, None]
     is_forced = ops.equal(np.arange(logits.shape[-1]), forced)
     value = ops.max(ops.where(is_forced, logits, IMPOSSIBLE), -1, keepdims=True)
+    normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
+    value = ops.where(is_scored, value, normalizer)
     value = ops.where(np.arange(ids.shape[-1]) == 0, value, IMPOSSIBLE)
     is_free = ops.equal(forced, options.padding_id)
     values = ops.where(is_free, values, value)
     ids = ops.where(is_free, ops.cast(ids, "int32"), forced)
-    normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
     return values - normalizer, ids, wants_end
 
 

@@ -38,6 +38,9 @@ class SearchOptions:
             that a hypothesis may not repeat. 0 means no limit.
         min_length: Int, or int32 tensor `(B,)`: minimum number of tokens
             before EOS, within the length limit. 0 means no minimum.
+        unscored_prefix: Int, number of the first tokens of a prefix whose
+            log-probabilities do not count: 1 is as `forced_bos_token_id` of
+            Hugging Face. Lengths include them.
         tree: `TreeConstraint`, or `None` for translations.
 
     Raises:
@@ -55,6 +58,7 @@ class SearchOptions:
     penalty_offset: float = 5
     no_repeat_ngram: Any = 0
     min_length: Any = 0
+    unscored_prefix: int = 0
     tree: Any = None
 
     def __post_init__(self):

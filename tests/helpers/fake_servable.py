@@ -83,4 +83,10 @@ def fill_default_inputs(signature, inputs):
         raise invalid(f"Inputs contains invalid name. Request input: {sorted(inputs)}")
     defaults = {n: tf.make_ndarray(value) for n, value in signature.defaults.items()}
     values = {**defaults, **inputs}
+    if missing := sorted(set(signature.inputs) - set(values)):
+        # `VerifyRequestInputsSize` of predict_util.cc.
+        raise invalid(
+            f"input size does not match signature: {len(inputs)}!="
+            f"{len(signature.inputs)}. Missing but required: {{{','.join(missing)}}}."
+        )
     return {info.name: values[name] for name, info in signature.inputs.items()}

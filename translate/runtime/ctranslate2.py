@@ -14,7 +14,9 @@ from export.ctranslate2.model_directory import (
     import_libraries,
     read_tokenizers,
 )
+from export.model.signature_inputs import LANGUAGE_INPUTS
 from keras_transformer import SubwordTokenizer
+from text_processing.language_tags import LanguageTags
 from translate.runtime.runtime import Runtime, count_batches
 
 
@@ -47,6 +49,8 @@ class CTranslate2Runtime(Runtime):
         )
         self._subword_tokenizer = SubwordTokenizer(*read_tokenizers(folder))
         self._settings = json.loads((folder / SETTINGS_FILE).read_text())
+        if languages := self._settings["languages"]:
+            self.languages = LanguageTags(**languages)
         self.in_flight = count_batches()
         self._model = ctranslate2.Translator(
             str(folder),
@@ -71,19 +75,29 @@ class CTranslate2Runtime(Runtime):
             | np.array([hypothesis.truncated for hypothesis in best], bool),
         }
 
+    @property
+    def _tags(self):
+        """The tags before sources, and those that translations begin with."""
+        if self.languages is None:
+            return [], []
+        codes = [self._codes.get(name, "") for name in LANGUAGE_INPUTS]
+        return self.languages.find(*self.languages.complete(*codes))
+
     def _tokenize(self, text):
         """Returns the subwords of each text, and whether each was cut."""
-        limit = self._settings["max_source_length"]
+        before, _ = self._tags
+        limit = self._settings["max_source_length"] - len(before)
         sources, cut = [], []
         for line in text:
             ids = self._tokenizer.encode(line.replace(b"\0", b" "))
             pieces = self._tokenizer.id_to_piece(ids[: limit - 1])
-            sources.append([*pieces, END])
+            sources.append([*before, *pieces, END])
             cut.append(len(ids) >= limit)
         return sources, cut
 
     def _detokenize(self, pieces):
-        ids = self._target_tokenizer.piece_to_id(pieces[:-1])
+        _, forced = self._tags
+        ids = self._target_tokenizer.piece_to_id(pieces[len(forced) : -1])
         text = self._target_tokenizer.decode(ids)
         if "\N{REPLACEMENT CHARACTER}" in text:  # The tokenizer drops it, but is slow.
             return self._subword_tokenizer.detokenize([ids]).numpy()[0]
@@ -95,10 +109,11 @@ class CTranslate2Runtime(Runtime):
         CTranslate2 has one length limit for a batch, but our limit depends on
         the sentence. So sources of equal length form a batch, one on each CPU.
         """
-        best = [Hypothesis([END], 0.0, False)] * len(sources)
+        before, forced = self._tags
+        best = [Hypothesis([*forced, END], 0.0, False)] * len(sources)
         groups = collections.defaultdict(list)
         for place, source in enumerate(sources):
-            if len(source) > 1:
+            if len(source) > len(before) + 1:
                 groups[len(source)].append(place)
         running = [
             self._search([sources[place] for place in places])
@@ -111,11 +126,12 @@ class CTranslate2Runtime(Runtime):
 
     def _search(self, sources):
         """Starts the translation of sources of equal length."""
-        settings = self._settings
+        settings, (_, forced) = self._settings, self._tags
         beams = settings["beam_size"]
         limit = len(sources[0]) + settings["max_extra_length"]
         return self._model.translate_batch(
             sources,
+            target_prefix=[forced] * len(sources) if forced else None,
             beam_size=beams,
             # At most K hypotheses were cut at the limit, without EOS;
             # with 2 K results they cannot displace the K best others.
@@ -148,7 +164,7 @@ class CTranslate2Runtime(Runtime):
             scored = self._model.score_batch(
                 [source], [pieces[:-1]], max_input_length=0
             )
-            log_probability = sum(scored[0].log_probs)
+            log_probability = sum(scored[0].log_probs[len(self._tags[1]) :])
         offset = self._settings["penalty_offset"]
         penalty = (offset + len(pieces)) / (offset + 1)
         penalty **= self._settings["length_penalty"]

@@ -5,7 +5,16 @@ import pathlib
 import numpy as np
 
 from export.litert.translator_loading import load_translator
+from text_processing.language_tags import LanguageTags
 from translate.runtime.runtime import Runtime, count_batches
+
+METHODS = {
+    "serving_default": "_translate",
+    "translate_nbest": "_translate_nbest",
+    "sample": "_sample",
+    "align": "_align",
+    "score": "_score",
+}
 
 
 class LiteRTRuntime(Runtime):
@@ -18,27 +27,28 @@ class LiteRTRuntime(Runtime):
         UserError: If LiteRT is not installed.
     """
 
+    signatures = METHODS.keys()
+
     def __init__(self, folder: pathlib.Path):
         self._translator = load_translator(folder)
         self._settings = self._translator.settings
         self.language = self._settings["source_language"]
+        if languages := self._settings["languages"]:
+            self.languages = LanguageTags(**languages)
         self.in_flight = count_batches()
-        self._methods = {
-            "serving_default": self._translate,
-            "translate_nbest": self._translate_nbest,
-            "sample": self._sample,
-            "align": self._align,
-            "score": self._score,
-        }
-        self.signatures = self._methods.keys()
+
+    def for_languages(self, source: str, target: str) -> "LiteRTRuntime":
+        view = super().for_languages(source, target)
+        if view is not self:
+            view._translator = self._translator.for_languages(**view._codes)
+        return view
 
     def ask(
         self, signature: str, inputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         self.require(signature)
-        return self._methods[signature](
-            **{name: np.asarray(value) for name, value in inputs.items()}
-        )
+        arrays = {name: np.asarray(value) for name, value in inputs.items()}
+        return getattr(self, METHODS[signature])(**arrays)
 
     def _translate(self, text):
         return as_outputs(self._translator.translate(text.tolist()))

@@ -10,7 +10,8 @@ import abc
 import contextlib
 import copy
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator
+import types
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ from documents.markup.word_alignment import word_attention
 from documents.plain_text import translate_whole
 from documents.symbols import has_lost_symbols, is_alignable, restore_symbols
 from documents.term_placement import hide_terms, place_terms, show_terms
+from export.model.signature_inputs import LANGUAGE_INPUTS
+from text_processing.language_tags import LanguageTags
 from text_processing.placeholders import PLACEHOLDERS
 from translate.runtime.bounded_batches import MAX_ALIGNED_SQUARES, in_batches
 from translate.runtime.capitals import is_in_capitals, with_one_capital
@@ -56,18 +59,23 @@ class Runtime(abc.ABC):
     Attributes:
         signatures: Names of its signatures.
         language: ISO 639-1 code of the sources, or `""` if it is not known.
+        languages: `LanguageTags` of a model of several languages, or `None`.
+        language_inputs: Names of those inputs for languages that its signatures have.
         max_rows: Int, maximum number of sentences of a call.
         in_flight: Int, number of calls that it can answer at a time.
         glossary: The terms of its translations.
-        original: The same model without a glossary.
+        original: The runtime itself, or the one that a view of it shows.
     """
 
     signatures: Collection[str]
     language = ""
+    languages: LanguageTags | None = None
+    language_inputs: Collection[str] = ()
+    _original: "Runtime | None" = None
+    _codes: Mapping[str, str] = types.MappingProxyType({})  # By the names of inputs.
     max_rows = 2048
     in_flight = 1
     glossary = Glossary()
-    _original = None
 
     @abc.abstractmethod
     def ask(
@@ -78,6 +86,45 @@ class Runtime(abc.ABC):
         Raises:
             UserError: If the model does not answer.
         """
+
+    @property
+    def original(self) -> "Runtime":
+        return self._original or self
+
+    def for_languages(self, source: str, target: str) -> "Runtime":
+        """Returns the same model, which gets the codes of two languages.
+
+        A model of one pair is returned as it is. Of a side with a single language the
+        code may be `""`.
+
+        Raises:
+            UserError: If the model lacks a language; it names similar codes.
+        """
+        if self.languages is None and not self.language_inputs:
+            return self
+        if self.languages:
+            source, target = self.languages.complete(source, target)
+        view = copy.copy(self)
+        view._original = self.original
+        view.language = source or self.language
+        codes = zip(LANGUAGE_INPUTS, (source, target), strict=True)
+        view._codes = {name: code for name, code in codes if code}
+        return view
+
+    def with_languages(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Returns the inputs of a request with those for its languages."""
+        missing = [x for x in self.language_inputs if x not in {*self._codes, *inputs}]
+        if missing:
+            raise UserError(
+                f"a model of several languages must get a {missing[0]}. Received: none"
+            )
+        rows = max(len(value) for value in inputs.values() if np.ndim(value))
+        added = {
+            name: np.full(rows, self._codes[name].encode(), object)
+            for name in self.language_inputs
+            if name not in inputs
+        }
+        return {**added, **inputs}
 
     def map(self, answer: Callable, batches: Iterable) -> Iterator:
         """Yields `answer(batch)` of each batch, in order."""
@@ -105,10 +152,6 @@ class Runtime(abc.ABC):
             for name, needed in SIGNATURES_OF_FEATURE.items()
             if all(signature in self.signatures for signature in needed)
         )
-
-    @property
-    def original(self) -> "Runtime":
-        return self._original or self
 
     def with_glossary(self, glossary: Glossary) -> "Runtime":
         """Returns the same model with the terms of a glossary in its translations.

@@ -1,6 +1,5 @@
 """Runs a SavedModel in this process."""
 
-import functools
 import json
 import pathlib
 
@@ -11,7 +10,9 @@ import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 from command_line.errors import refuse_damage
 from export.bundle.file_layout import BUNDLE
 from export.bundle.graph_inspection import read_meta_graph
-from translate.runtime.runtime import Runtime, count_batches
+from export.model.signature_inputs import LANGUAGE_INPUTS
+from text_processing.language_tags import LanguageTags
+from translate.runtime.runtime import SIGNATURE, Runtime, count_batches
 
 
 class SavedModelRuntime(Runtime):
@@ -24,20 +25,25 @@ class SavedModelRuntime(Runtime):
             name: {k: tf.make_ndarray(v) for k, v in signature.defaults.items()}
             for name, signature in read_meta_graph(folder).signature_def.items()
         }
-        self._folder = folder
-        self.in_flight = count_batches()
-
-    @functools.cached_property
-    def language(self) -> str:
-        path = self._folder / BUNDLE
+        self.language_inputs = [
+            name
+            for name in self.signatures[SIGNATURE].structured_input_signature[1]
+            if name in LANGUAGE_INPUTS
+        ]
+        path = folder / BUNDLE
         with refuse_damage(path):
-            return json.loads(path.read_text("utf-8"))["settings"]["source_language"]
+            description = json.loads(path.read_text("utf-8"))
+            self.language = description["settings"]["source_language"]
+            if languages := description["languages"]:
+                self.languages = LanguageTags(**languages)
+        self.in_flight = count_batches()
 
     def ask(
         self, signature: str, inputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         self.require(signature)
-        given = {**self._defaults.get(signature, {}), **inputs}
+        defaults = self._defaults.get(signature, {})
+        given = {**defaults, **self.with_languages(inputs)}
         outputs = self.signatures[signature](
             **{name: tf.constant(value) for name, value in given.items()}
         )

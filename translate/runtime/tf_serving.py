@@ -15,6 +15,7 @@ import numpy as np
 from command_line.errors import UserError, require_extra
 from command_line.options import flag, option
 from export.bundle.server_config import WARMUP_BATCH_SIZES
+from export.model.signature_inputs import LANGUAGE_INPUTS
 from translate.runtime.runtime import SIGNATURE, Runtime
 from translate.runtime.server_address import Address, open_channel, read_address
 
@@ -68,6 +69,7 @@ class TFServingRuntime(Runtime):
         Raises:
             UserError: If the server refuses the request or stays unreachable.
         """
+        inputs = self.with_languages(inputs)
         for pause in (*self._pauses, None):
             try:
                 return self._send(signature, inputs)
@@ -80,6 +82,24 @@ class TFServingRuntime(Runtime):
                         f"{shorten_message(error)} "
                         f"(tries: {len(self._pauses) + 1})"
                     ) from None
+
+    def find_language_inputs(self) -> None:
+        """Asks the server which languages requests must name.
+
+        Raises:
+            UserError: If it does not answer, or has another model.
+        """
+        try:
+            self.translate_batch(["a"])
+        except RefusedRequestError as error:
+            # The server names the inputs that are missing.
+            self.language_inputs = [x for x in LANGUAGE_INPUTS if x in str(error)]
+            if not self.language_inputs:
+                raise
+
+    def probe(self) -> None:
+        self.find_signatures()
+        super().probe()
 
     def find_signatures(self) -> None:
         """Asks the server which of `PROBES` it has.

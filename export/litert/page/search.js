@@ -7,7 +7,8 @@
  *
  * @param model The `Model`.
  * @param source Ids with EOS.
- * @param given All options of the search.
+ * @param given All options of the search, and `prefix`, the tokens that the
+ *     translation begins with; their log-probabilities do not count.
  */
 export async function search(model, source, given) {
   const { beam_size: beams } = given,
@@ -42,6 +43,10 @@ export async function search(model, source, given) {
       if (isLast) candidates = candidates.map(() => [eosId]);
       const found = isLast ? every : allowed;
       values = candidates.map((row, i) => row.map((id) => found[i][id]));
+    }
+    if (length <= given.prefix.length) {
+      candidates = candidates.map(() => [given.prefix[length - 1]]);
+      values = candidates.map(() => [0]);
     }
     const totals = active.flatMap(({ total }, i) =>
       Array.from(values[i], (x) => Math.fround(total + x)),

@@ -53,17 +53,31 @@ export class Translator {
    */
   async translate(text, options = {}) {
     const { eos_id: eosId, max_source_length: limit } = this.settings;
+    const [before, prefix] = findTags(this.settings.languages);
+    const most = limit - before.length - 1;
     const ids = this.source.encode(text.replaceAll("\0", " "));
     if (!ids.length) return { text: "", score: 0, truncated: false };
-    const source = [...ids.slice(0, limit - 1), eosId];
+    const source = [...before, ...ids.slice(0, most), eosId];
     const found = await search(this.model, source, {
       ...this.settings.search,
       ...options,
+      prefix,
     });
     return {
-      text: this.target.decode(found.ids),
+      text: this.target.decode(found.ids.slice(prefix.length)),
       score: found.score,
-      truncated: found.truncated || ids.length >= limit,
+      truncated: found.truncated || ids.length > most,
     };
   }
+}
+
+/** Returns the tags before a source, and those that translations begin with.
+ *
+ * @param languages `null`, or the tags of one source and of one target language.
+ */
+function findTags(languages) {
+  if (!languages) return [[], []];
+  const before = Object.values(languages.source_tags);
+  const target = Object.values(languages.target_tags);
+  return languages.is_forced ? [before, target] : [[...before, ...target], []];
 }

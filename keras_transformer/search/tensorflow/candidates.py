@@ -40,7 +40,10 @@ def find_continuations(logits, active, index, step_tensors, options, count):
         tf.reduce_sum(tf.exp(logits - best), axis=1, keepdims=True)
     )
     forced = tf.gather(step_tensors.forced_ids, index)  # (B * K, 1)
-    forced_logits = tf.gather(logits, forced, batch_dims=1)
+    forced_logits = forced_values = tf.gather(logits, forced, batch_dims=1)
+    if options.unscored_prefix:
+        is_scored = index >= options.unscored_prefix
+        forced_values = tf.where(is_scored, forced_logits, normalizer)
     if skipped:
         never = tf.constant(skipped, tf.int32)
         is_skipped = tf.reduce_any(tf.expand_dims(ids, 2) == never, axis=2)
@@ -53,7 +56,7 @@ def find_continuations(logits, active, index, step_tensors, options, count):
     # A forced token is the only candidate.
     is_free = forced == options.padding_id
     is_first = tf.range(tf.shape(ids)[1]) == 0
-    values = tf.where(is_free, values, tf.where(is_first, forced_logits, IMPOSSIBLE))
+    values = tf.where(is_free, values, tf.where(is_first, forced_values, IMPOSSIBLE))
     ids = tf.where(is_free, ids, forced)
     values += tf.reshape(active.log_probabilities, [-1, 1]) - normalizer
     offered = tf.shape(ids)[1]

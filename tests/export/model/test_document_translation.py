@@ -65,7 +65,7 @@ def translate(texts, translate=in_brackets, limit=99):
         SYMBOLS,
         limit,
         lambda sentences: tf.strings.length(sentences) > limit,
-        translate,
+        lambda sentences, _: translate(sentences),
     )
     return {name: tensor.numpy() for name, tensor in outputs.items()}
 
