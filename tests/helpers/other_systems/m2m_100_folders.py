@@ -43,7 +43,8 @@ def write_nllb_tokenizer(folder):
     return len(tokenizer) + 2
 
 
-KINDS = {"m2m-100": write_m2m_tokenizer, "nllb-200": write_nllb_tokenizer}
+# With the size of a bias by which some translations end.
+KINDS = {"m2m-100": (write_m2m_tokenizer, 4.0), "nllb-200": (write_nllb_tokenizer, 2.8)}
 
 
 def write_m2m_folder(folder, kind, **numbers):
@@ -52,7 +53,8 @@ def write_m2m_folder(folder, kind, **numbers):
     import transformers
 
     folder.mkdir(parents=True)
-    size = KINDS[kind](folder)
+    write_tokenizer, bias = KINDS[kind]
+    size = write_tokenizer(folder)
     sizes = {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
     sizes |= {"encoder_layers": 3, "decoder_layers": 2}
     config = transformers.M2M100Config(
@@ -72,7 +74,6 @@ def write_m2m_folder(folder, kind, **numbers):
             if weight.dim() == 2 and weight is not table:
                 weight *= 4  # Else each token repeats the one before.
         table[1] = 0
-        # Some translations end.
-        model.get_decoder().layer_norm.bias += 2.5 * table[2]
+        model.get_decoder().layer_norm.bias += bias * table[2]
     model.save_pretrained(folder)
     return model
