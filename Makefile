@@ -13,7 +13,7 @@ UPDATES ?= 1200
 # Of each test set, the BLEU below which the demo fails.
 AT_LEAST ?= test=90 unseen=75
 
-.PHONY: demo test slow peers bulk wheel docs check format clean
+.PHONY: demo test slow peers wheel docs check format clean
 
 # Trains on the embedded corpus, exports, scores and translates: some
 # minutes on two cores, less than one the second time.
@@ -56,12 +56,6 @@ slow: .venv/test.stamp
 peers: .venv/peers.stamp
 	$(PYTEST) -m peers
 
-# What needs Apache Beam, whose protobuf is older than the newest sentencepiece
-# takes: so it has an environment of its own.
-bulk .venv-bulk/bulk.stamp: PY := .venv-bulk/bin/python
-bulk: .venv-bulk/bulk.stamp
-	$(PYTEST) -m peers tests/translate/bulk
-
 # The wheel in an empty environment, outside of the checkout: the layers' checks on
 # JAX without TensorFlow, then on TensorFlow.
 wheel: PY := .venv-wheel/bin/python
@@ -81,7 +75,6 @@ wheel:
 
 # The guide, in build/site/index.html.
 docs: .venv/docs.stamp
-	$(PY) -m docs.paper_pictures
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 check: .venv/test.stamp
@@ -94,7 +87,7 @@ format: .venv/test.stamp
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-.venv/bin/python .venv-bulk/bin/python .venv-wheel/bin/python:
+.venv/bin/python .venv-wheel/bin/python:
 	@test -n "$(PYTHON)" || { echo "keras_transformer needs Python 3.11, 3.12\
  or 3.13 with venv; none of python3, python3.13, python3.12, python3.11 is\
  one. Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
@@ -115,10 +108,6 @@ INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check --editable
 	$(INSTALL) '.[test,dev]'
 	@touch $@
 
-.venv-bulk/bulk.stamp: setup.cfg pyproject.toml .venv-bulk/bin/python
-	$(INSTALL) '.[test,bulk]'
-	@touch $@
-
 # Torch brings Triton, nothing here needs it, and it ends any process that has
 # imported TensorFlow 2.20 or 2.21 (tensorflow#124205). Chromium is no Python
 # package: Debian's, where one may and can install it; nor is Caddy.
@@ -133,4 +122,4 @@ APT = apt-get -qq -o Acquire::http::Timeout=30 -o Acquire::Retries=0
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-bulk .venv-wheel
+	rm -rf .venv .venv-wheel

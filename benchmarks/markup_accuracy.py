@@ -13,8 +13,9 @@ import random
 import re
 
 from command_line.errors import UserError, exit_on_user_error
-from demo_corpus import generator
+from demo_corpus.generator import held_out_combinations
 from demo_corpus.parts_of_speech import Phrase
+from demo_corpus.sentence import Sentence, patterns
 from documents.markup.translate_markup import translate_markup
 from translate.document_translation import make_sentence_translator
 from translate.loading import load_export
@@ -27,9 +28,9 @@ ARTICLES = {"el", "la", "los", "las"}
 def draw_sentences(count: int, seed: int) -> list[tuple[str, str, list]]:
     """Returns sentences, their translations, and phrases of both."""
     rng, found = random.Random(seed), {}
-    held_out = generator.held_out_combinations()
+    held_out = held_out_combinations()
     while len(found) < count:
-        scene = generator.Sentence(rng.choice(generator.patterns()), rng)
+        scene = Sentence(rng.choice(patterns()), rng)
         english, spanish = scene.english, scene.spanish
         drawn = [word for word in scene.drawn.values() if isinstance(word, Phrase)]
         pairs = [(word.english, word.spanish) for word in drawn]

@@ -16,15 +16,12 @@ FOLDER = pathlib.Path(__file__).parent.parent
 # The commands by name: what `python -m` runs.
 COMMANDS = {
     "train": "train",
-    "average": "train.average",
-    "distill": "train.distill",
     "export": "export",
     "check": "export.check",
     "browser-page": "export.browser_page",
     "translate": "translate",
     "evaluate": "translate.evaluate",
     "explain": "translate.explain",
-    "bulk": "translate.bulk",
     "serve": "serve",
     "convert": "convert",
 }
@@ -32,7 +29,7 @@ DISTRIBUTION = "keras-transformer-translation"
 # Another project, whose module has our module's name.
 OTHER_DISTRIBUTION = "keras-transformer"
 # The extras of `setup.cfg` that install what modules import; of others, `train`.
-EXTRAS = {"convert": "convert", "serve": "web", "translate.bulk": "bulk"}
+EXTRAS = {"convert": "convert", "serve": "web"}
 
 
 def install_command(extra: str) -> str:

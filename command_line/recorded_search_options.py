@@ -12,7 +12,6 @@ KINDS = {
     "length_penalty": (int, float),
     "max_extra_length": (int,),
     "penalty_offset": (int, float),
-    "align_head": (int,),
 }
 
 

@@ -9,7 +9,7 @@ import pathlib
 import shutil
 import zipfile
 import zlib
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from command_line.errors import InvalidDocumentError, UserError
@@ -33,11 +33,10 @@ def read_normalized_chunks(path: pathlib.Path) -> Iterator[bytes]:
         yield text.removesuffix(held)
 
 
-def read_lines(path: pathlib.Path, skipped: Container[int] = ()) -> Iterator[str]:
-    """Yields the lines of a plain or gzip text file, but for some numbers from 1."""
+def read_lines(path: pathlib.Path) -> Iterator[str]:
+    """Yields the lines of a plain or gzip text file."""
     for number, line in read_numbered_lines(path):
-        if number not in skipped:
-            yield decode(line, path, number)
+        yield decode(line, path, number)
 
 
 def read_numbered_lines(path: pathlib.Path) -> Iterator[tuple[int, bytes]]:

@@ -1,12 +1,11 @@
-"""Converts models of other systems to run folders, and run folders to theirs.
+"""Converts models of other systems to run folders.
 
-    python -m convert opus-mt --model-dir opus-mt-en-de --run-dir runs/en-de
+    python -m convert hugging-face --model-dir opus-mt-en-de --run-dir runs/en-de
     python -m convert marian --model model.npz --vocabulary source.spm \\
         --run-dir runs/en-pt
     python -m convert marian --model opus-2020-02-26.zip --run-dir runs/en-de
     python -m convert ctranslate2 --model-dir ct2-model --run-dir runs/en-fr \\
         --vocabulary source.spm target.spm
-    python -m convert to-marian --run-dir runs/mine --model-dir opus-like
 """
 
 import argparse
@@ -20,19 +19,21 @@ from command_line.options import (
     parse_or_show_examples,
     read_options,
 )
-from convert import from_ctranslate2, from_hugging_face, from_marian, to_hugging_face
+from convert import from_ctranslate2, from_hugging_face, from_marian
 from convert.run_folder_writer import Converted, check_new, write_run
 
 PATH = {"kind": pathlib.Path}
+PATHS = {"nargs": "+", "metavar": "FILE", **PATH}
+VOCABULARY = "SentencePiece models: one for both sides, or source and target"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OpusOptions:
-    """`opus-mt`: a folder of Hugging Face's `MarianMTModel`."""
+class HuggingFaceOptions:
+    """`hugging-face`: a folder of OPUS-MT (Marian), M2M-100 or NLLB-200."""
 
     model_dir: pathlib.Path = option(
-        help="folder with config.json, model.safetensors, source.spm, "
-        "target.spm and vocab.json",
+        help="folder with config.json, model.safetensors and the tokenizer's files: "
+        "source.spm, target.spm and vocab.json, or sentencepiece.bpe.model",
         **PATH,
     )
     run_dir: pathlib.Path = option(help="new folder of a run", **PATH)
@@ -42,23 +43,7 @@ class OpusOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SentencePieceOptions:
-    """What `marian` and `ctranslate2` have in common."""
-
-    vocabulary: list[pathlib.Path] | None = option(
-        None,
-        help="SentencePiece models: one for both sides, or source and target; "
-        "a download of OPUS-MT, and a folder that `python -m export` wrote, hold "
-        "their own",
-        nargs="+",
-        metavar="FILE",
-        **PATH,
-    )
-    run_dir: pathlib.Path = option(help="new folder of a run", **PATH)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class MarianOptions(SentencePieceOptions):
+class MarianOptions:
     """`marian`: a model of Marian, such as OPUS-MT's or a browser's."""
 
     model: pathlib.Path = option(
@@ -66,38 +51,33 @@ class MarianOptions(SentencePieceOptions):
         metavar="PATH",
         **PATH,
     )
+    vocabulary: list[pathlib.Path] | None = option(
+        None, help=f"{VOCABULARY}; a download of OPUS-MT holds its own", **PATHS
+    )
+    run_dir: pathlib.Path = option(help="new folder of a run", **PATH)
 
     def read(self) -> Converted:
         return from_marian.read(self.model, self.vocabulary)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CTranslate2Options(SentencePieceOptions):
+class CTranslate2Options:
     """`ctranslate2`: a directory of CTranslate2's encoder-decoder models."""
 
     model_dir: pathlib.Path = option(
         help="folder with model.bin, config.json and vocabularies", **PATH
     )
+    vocabulary: list[pathlib.Path] = option(help=VOCABULARY, **PATHS)
+    run_dir: pathlib.Path = option(help="new folder of a run", **PATH)
 
     def read(self) -> Converted:
         return from_ctranslate2.read(self.model_dir, self.vocabulary)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ToMarianOptions:
-    """`to-marian`: a run folder to a folder of `MarianMTModel`."""
-
-    run_dir: pathlib.Path = option(help="folder of a finished run", **PATH)
-    model_dir: pathlib.Path = option(
-        help="new folder for MarianMTModel.from_pretrained", **PATH
-    )
-
-
 COMMANDS = {
-    "opus-mt": OpusOptions,
+    "hugging-face": HuggingFaceOptions,
     "marian": MarianOptions,
     "ctranslate2": CTranslate2Options,
-    "to-marian": ToMarianOptions,
 }
 
 
@@ -137,15 +117,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parse_or_show_examples(parser, argv, __doc__)
     options = read_options(args, COMMANDS[args.command])
     with exit_on_user_error():
-        if args.command != "to-marian":
-            convert_to_run(args.command, options)
-            return
-        to_hugging_face.write_model(options.run_dir, options.model_dir)
-        print(
-            f"{options.model_dir} is written. Next:\n"
-            "  transformers.MarianMTModel.from_pretrained("
-            f"{str(options.model_dir)!r})"
-        )
+        convert_to_run(args.command, options)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,6 @@ MUST_BE_ZERO = (
 )
 # Options that are read.
 OF_STACKS = ("num_heads", "pre_norm", "activation", "scale_embeddings")
-OF_LAYERS = ("queries_scale", "head_dim")
 # Options of several embeddings, of alignments and of ALiBi have no effect.
 KNOWN = {
     *(f"{stack}/{name}" for stack in ("encoder", "decoder") for name in OF_STACKS),
@@ -47,13 +46,6 @@ POSITIONS = (
 )
 
 
-class Heads(NamedTuple):
-    count: int
-    stored: int  # Features of a head in the file.
-    key_dim: int
-    value_dim: int
-
-
 class Sines(NamedTuple):
     """Parameters of a table of sines."""
 
@@ -67,18 +59,20 @@ def read_options(found: dict[str, int | float], path: pathlib.Path) -> CheckedOp
     options = CheckedOptions(found, path)
     options.check(dict.fromkeys(MUST_BE_ZERO, 0))
     for name, value in found.items():
-        if name not in KNOWN and name.rsplit("/", 1)[-1] not in OF_LAYERS:
+        if name not in KNOWN:
             raise options.error(name, "absent", value)
     return options
 
 
 def read_architecture(
     tensors: Tensors, options: CheckedOptions, config: dict, sines: Sines | None
-) -> tuple[Architecture, Heads]:
+) -> Architecture:
     """Reads the hyperparameters from options and shapes."""
     options.both("/activation", 0)
     width = tensors.shapes[EMBEDDINGS["target"]][1]
-    heads = read_heads(tensors, options, width)
+    heads = options.both("/num_heads", 8)
+    if heads < 1 or width % heads:
+        raise options.error("encoder/num_heads", f"a divisor of {width}", heads)
     positions = {"positions": "learned"}
     if sines is not None:
         positions = {
@@ -91,9 +85,9 @@ def read_architecture(
         decoder_layers=count_layers(tensors, "decoder"),
         hidden_dim=width,
         intermediate_dim=inner,
-        num_heads=heads.count,
-        key_dim=heads.key_dim,
-        value_dim=heads.value_dim,
+        num_heads=heads,
+        key_dim=width // heads,
+        value_dim=width // heads,
         norm="pre" if options.both("/pre_norm") else "post",
         use_bias="encoder/layer_0/self_attention/linear_0/bias" in tensors,
         activation=options.choice("encoder/activation", ACTIVATIONS, 0),
@@ -102,7 +96,7 @@ def read_architecture(
         norm_epsilon=config.get("layer_norm_epsilon") or EPSILON,
         tied_output=is_shared(tensors, EMBEDDINGS["output"], EMBEDDINGS["target"]),
         **positions,
-    ), heads
+    )
 
 
 def count_layers(tensors: Tensors, stack: str) -> int:
@@ -125,46 +119,6 @@ def is_scaled(options: CheckedOptions, width: int) -> bool:
 
 def is_shared(tensors: Tensors, one: str, other: str) -> bool:
     return np.array_equal(tensors.take(one), tensors.take(other))
-
-
-def read_heads(tensors: Tensors, options: CheckedOptions, width: int) -> Heads:
-    """Finds how many features of the stored heads are not padding."""
-
-    def of_layers(name: str, default: float) -> float:
-        """Returns an option that all attentions must have alike."""
-        values = {v for k, v in options.found.items() if k.endswith(f"/{name}")}
-        if len(values) > 1:
-            raise options.error(name, "the same in all layers", sorted(values))
-        return values.pop() if values else default
-
-    count = options.both("/num_heads", 8)
-    stored = of_layers("head_dim", width // max(1, count))
-    scale = of_layers("queries_scale", max(1, stored) ** -0.5)
-    key_dim = round(scale**-2) if scale > 0 else 0
-    if count < 1 or not 1 <= key_dim <= stored:
-        raise UserError(
-            f"{tensors.path} must have heads whose products are divided by the "
-            f"root of their features, at most {stored}. Received: {count} "
-            f"heads, queries_scale={scale!r}"
-        )
-    # Either keys or values have all features.
-    value_dim = stored
-    if key_dim == stored:
-        value_dim = find_value_dim(tensors, count, stored)
-    return Heads(count, stored, key_dim, value_dim)
-
-
-def find_value_dim(tensors: Tensors, count: int, stored: int) -> int:
-    """Returns the features of values: those that are not 0 in all layers."""
-    used = np.zeros(stored, bool)
-    for name, shape in tensors.shapes.items():
-        end = name.split("/", 2)[-1]
-        if end in ("self_attention/linear_0/weight", "attention/linear_1/weight"):
-            if shape[0] % (count * stored):
-                continue  # `take` refuses it later, by its name.
-            rows = tensors.take(name)[-count * stored :]
-            used |= rows.reshape(count, stored, -1).any(axis=(0, 2))
-    return int(np.flatnonzero(used)[-1]) + 1 if used.any() else stored
 
 
 def read_positions(tensors: Tensors) -> tuple[Sines | None, np.ndarray | None]:

@@ -1,8 +1,7 @@
 """Reads directories of CTranslate2's encoder-decoder models.
 
 They hold transposed kernels, one for queries, keys and values, and a table of
-position vectors. All heads have one width; narrower keys or values have zeros at
-the end of each head.
+position vectors.
 """
 
 import dataclasses
@@ -11,12 +10,10 @@ import pathlib
 import numpy as np
 
 from command_line.errors import UserError
-from command_line.recorded_search_options import check_decoding
 from convert.binary_files import open_ctranslate2
 from convert.checked_options import CheckedOptions, read_json
 from convert.ctranslate2_config import (
     EMBEDDINGS,
-    Heads,
     is_shared,
     read_architecture,
     read_options,
@@ -24,21 +21,13 @@ from convert.ctranslate2_config import (
 )
 from convert.run_folder_writer import Converted, read_licenses
 from convert.tensor_files import Tensors
-from convert.vocabularies import Vocabulary, make_vocabularies, read_protos
+from convert.vocabularies import OTHER_BOS, Vocabulary, make_vocabularies, read_protos
 from convert.weight_mapping import make_model
-from export.bundle.file_layout import CTRANSLATE2_MODEL
-from export.ctranslate2.model_directory import (
-    SETTINGS_FILE,
-    TARGET_TOKENIZER_FILE,
-    TOKENIZER_FILE,
-    UNUSED,
-)
 from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
 
 SEQUENCE_LENGTH = 512
 # CTranslate2's own defaults.
 DECODING = {"beam_size": 2, "length_penalty": 1.0, "penalty_offset": 0}
-OTHER_BOS = "[<s>]"  # A `<s>` with which no target begins.
 BIAS = "decoder/projection/bias"
 # Their names of the parts of a path; see `weight_mapping`.
 NAMES = {
@@ -56,15 +45,12 @@ LINEARS = {
 }
 
 
-def read(
-    folder: pathlib.Path, vocabulary_paths: list[pathlib.Path] | None = None
-) -> Converted:
-    """Reads a directory; by default the vocabularies are those that `export` writes."""
-    tensors, found = open_ctranslate2(folder / CTRANSLATE2_MODEL)
+def read(folder: pathlib.Path, vocabulary_paths: list[pathlib.Path]) -> Converted:
+    tensors, found = open_ctranslate2(folder / "model.bin")
     config = read_config(folder)
     options = read_options(found, tensors.path)
     sines, learned = read_positions(tensors)
-    architecture, heads = read_architecture(tensors, options, config.found, sines)
+    architecture = read_architecture(tensors, options, config.found, sines)
     sources, targets, *tokenizers = read_vocabularies(
         folder,
         vocabulary_paths,
@@ -75,7 +61,6 @@ def read(
     shares = sources.pieces == targets.pieces and is_shared(
         tensors, EMBEDDINGS["source"], EMBEDDINGS["target"]
     )
-    settings, sequence_length = read_settings(folder, learned)
     if not targets.can_be_generated.all():
         architecture = dataclasses.replace(architecture, logits_bias=True)
     size = tensors.shapes[EMBEDDINGS["output"]][0]
@@ -86,7 +71,7 @@ def read(
         return tensors.take(EMBEDDINGS[which])
 
     def take_weight(path: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
-        return take_layer_weight(tensors, heads, path, shape)
+        return take_layer_weight(tensors, path, shape)
 
     tensors.ignore(*EMBEDDINGS.values())
     model = make_model(
@@ -94,14 +79,14 @@ def read(
         tensors,
         (sources, targets),
         shares=shares,
-        sequence_length=sequence_length,
+        sequence_length=SEQUENCE_LENGTH if learned is None else len(learned),
         take_table=take_table,
         take_weight=take_weight,
         in_halves=sines is not None and sines.in_halves,
     )
     if learned is not None:
         model.position_encoding.embeddings.assign(learned)
-    return Converted(model, *tokenizers, settings, read_licenses(folder))
+    return Converted(model, *tokenizers, DECODING, read_licenses(folder))
 
 
 def read_config(folder: pathlib.Path) -> CheckedOptions:
@@ -110,8 +95,7 @@ def read_config(folder: pathlib.Path) -> CheckedOptions:
     config = CheckedOptions(read_json(path), path)
     if config.found.get("add_source_bos"):
         raise config.error("add_source_bos", "false", True)
-    ours = (folder / SETTINGS_FILE).exists()
-    if not ours and not config.found.get("add_source_eos"):
+    if not config.found.get("add_source_eos"):
         print(
             "note: sources end in </s> here, as in models of Marian; a model "
             "whose sources do not, such as OpenNMT-py's, translates worse"
@@ -119,62 +103,31 @@ def read_config(folder: pathlib.Path) -> CheckedOptions:
     return config
 
 
-def read_settings(folder: pathlib.Path, learned) -> tuple[dict, int]:
-    """Returns the default search options, and the number of positions."""
-    path = folder / SETTINGS_FILE
-    settings = read_json(path) if path.exists() else {}
-    length = settings.get("max_source_length", SEQUENCE_LENGTH)
-    if learned is not None:
-        length = len(learned)
-    return check_decoding(settings, path) or DECODING, length
-
-
 def take_layer_weight(
-    tensors: Tensors, heads: Heads, path: tuple[str, ...], shape: tuple[int, ...]
+    tensors: Tensors, path: tuple[str, ...], shape: tuple[int, ...]
 ) -> np.ndarray:
-    """Returns a weight of a layer; refuses padding of a head that is not 0."""
+    """Returns a weight of a layer."""
     *where, part, name, end = path
     part, end = NAMES.get(part, part), NAMES.get(end, end)
     prefix = "/".join((*where, part))
     if name == "normalization":
         return tensors.take(f"{prefix}/layer_norm/{end}", shape)
     index, maps = next(pair for pair in enumerate(LINEARS[part]) if name in pair[1])
-    tensor = f"{prefix}/linear_{index}/{end}"
-    if part == "ffn" or (name, end) == ("output", "bias"):
-        return tensors.take(tensor, shape[::-1]).T
-    size = heads.count * heads.stored
-    if name == "output":
-        array = tensors.take(tensor, (shape[1], size)).T
-    else:
-        array = tensors.take(tensor, (len(maps) * size, *shape[:-1]))
-        array = np.split(array, len(maps))[maps.index(name)]
-    features = heads.key_dim if name in ("query", "key") else heads.value_dim
-    split = array.reshape(heads.count, heads.stored, *array.shape[1:])
-    if split[:, features:].any():
-        raise UserError(
-            f"{tensor} of {tensors.path} must have zeros beyond the first "
-            f"{features} features of a head. Received: others"
-        )
-    array = split[:, :features].reshape(-1, *array.shape[1:])
-    return array if name == "output" else array.T
+    *inputs, outputs = shape
+    joined = tensors.take(
+        f"{prefix}/linear_{index}/{end}", (len(maps) * outputs, *inputs)
+    )
+    return np.split(joined, len(maps))[maps.index(name)].T
 
 
 def read_vocabularies(
     folder: pathlib.Path,
-    paths: list[pathlib.Path] | None,
+    paths: list[pathlib.Path],
     tensors: Tensors,
     config: CheckedOptions,
     begins_with_zero: bool,
 ) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
     """Reads the vocabularies of sources and targets, and their tokenizers."""
-    if paths is None:
-        paths = [folder / TOKENIZER_FILE, folder / TARGET_TOKENIZER_FILE]
-        paths = [path for path in paths if path.exists()]
-        if not paths:
-            raise UserError(
-                "--vocabulary must be given for a directory that `python -m "
-                f"export` did not write. Received: none, for {folder}"
-            )
     protos = read_protos(paths)
     tables = [read_pieces(folder, side, tensors) for side in ("source", "target")]
     shares = tables[0] == tables[1]
@@ -193,7 +146,7 @@ def read_vocabularies(
         elif "<s>" in table:  # Targets begin with another one.
             table[OTHER_BOS] = table.pop("<s>")
         starts.append(start)
-    vocabularies = make_vocabularies(protos, tables, specials, shares, unused=(UNUSED,))
+    vocabularies = make_vocabularies(protos, tables, specials, shares)
     for side, start in enumerate(starts):
         if start and BOS_ID not in specials[side]:
             # Not generated: its logit would be that of the other token.

@@ -19,6 +19,7 @@ import keras
 from command_line.errors import UserError
 from command_line.text_files import write_json
 from keras_transformer import Preset, Recipe, Transformer
+from text_processing.language_tags import LanguageTags
 from train.run.run_description import PACKAGES
 
 # Often only the model card, README.md, names the licence.
@@ -32,6 +33,7 @@ class Converted:
     target_proto: bytes  # The same if both sides share one.
     decoding: dict  # Default search options of the other system.
     licenses: dict[str, bytes]  # Their contents by name.
+    languages: LanguageTags | None = None
 
 
 def write_run(run_dir: pathlib.Path, converted: Converted, origin: dict) -> None:
@@ -66,11 +68,11 @@ def read_licenses(folder: pathlib.Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in paths if path.is_file()}
 
 
-def check_new(folder: pathlib.Path, option: str = "--run-dir") -> None:
+def check_new(folder: pathlib.Path) -> None:
     """Refuses a folder that is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(
-            f"{option} must be a new folder, or an empty one. Received: {folder}"
+            f"--run-dir must be a new folder, or an empty one. Received: {folder}"
         )
 
 
@@ -97,7 +99,9 @@ def describe_run(converted: Converted, origin: dict) -> dict:
     """Returns the content of `arguments.json`."""
     model = converted.model
     preset = Preset(f"converted from {origin['format']}", model.architecture, Recipe())
+    languages = converted.languages
     return {
+        **({"languages": dataclasses.asdict(languages)} if languages else {}),
         "arguments": {
             "vocabulary_size": model.vocabulary_size,
             "source_vocabulary_size": model.source_vocabulary_size,

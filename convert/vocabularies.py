@@ -16,6 +16,7 @@ from command_line.errors import UserError, first_line
 from keras_transformer.special_ids import UNKNOWN_ID
 from train.data.given_tokenizer import PIECE, SPECIAL, UNKNOWN_PENALTY, serialize
 
+OTHER_BOS = "[<s>]"  # A `<s>` with which no target begins.
 ZERO_ROW = -1  # Instead of an index: a row of zeros.
 # Logit of a piece that is never generated; its probability is 0 in float32.
 NEVER = -100.0
@@ -74,21 +75,19 @@ def make_vocabularies(
     specials: list[dict[int, int]],
     shares: bool,
     has_codes: bool = True,
-    unused: tuple[str, ...] = (),
 ) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
     """Reorders both vocabularies, and makes SentencePiece models with our ids.
 
-    The arguments are those of `make_vocabulary` and `replace_ids` for each side;
-    `unused` are beginnings of pieces that no tokenizer needs.
+    The arguments are those of `make_vocabulary` and `replace_ids` for each side.
     """
     used = [pieces_of(proto) for proto in protos]
     if shares:
         used = 2 * [used[0] + used[1]]
     sources, targets = map(make_vocabulary, tables, specials, used)
-    tokenizers = []
-    for proto, ours in zip(protos, (sources, targets), strict=True):
-        pieces = [piece for piece in ours.pieces if not piece.startswith(unused)]
-        tokenizers.append(replace_ids(proto, pieces, has_codes))
+    tokenizers = [
+        replace_ids(proto, ours.pieces, has_codes)
+        for proto, ours in zip(protos, (sources, targets), strict=True)
+    ]
     return sources, targets, *tokenizers
 
 
@@ -131,12 +130,19 @@ def is_language_code(piece: str) -> bool:
     return piece[:2] == ">>" and piece[-2:] == "<<"
 
 
-def replace_ids(proto: ModelProto, pieces: list[str], has_codes: bool = False) -> bytes:
+def replace_ids(
+    proto: ModelProto,
+    pieces: list[str],
+    has_codes: bool = False,
+    types: dict[str, int] | None = None,
+) -> bytes:
     """Returns a model that splits text the same way, into our ids.
 
     With `has_codes` language codes are one piece before a blank or the end.
+    `types` are those of pieces that the model lacks.
     """
     known = {piece.piece: piece for piece in proto.pieces}
+    types = types or {}
     lowest = min(piece.score for piece in proto.pieces)
     changed = ModelProto()
     changed.CopyFrom(proto)
@@ -151,6 +157,8 @@ def replace_ids(proto: ModelProto, pieces: list[str], has_codes: bool = False) -
             piece.piece, piece.type = f"▁{name}", PIECE.NORMAL
         elif name in known:
             piece.CopyFrom(known[name])
+        elif name in types:
+            piece.type = types[name]
         elif len(name) == 1:
             # Their tokenizer looks up characters that its model does not know.
             piece.score, piece.type = lowest - UNKNOWN_PENALTY, PIECE.NORMAL

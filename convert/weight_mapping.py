@@ -42,14 +42,6 @@ def to_our_order(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def to_their_order(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Reorders an array from our order of features to theirs."""
-    for axis in axes:
-        order = np.arange(array.shape[axis]).reshape(-1, 2).T.ravel()
-        array = np.take(array, order, axis=axis)
-    return array
-
-
 def width_axes(path: tuple[str, ...]) -> tuple[int, ...]:
     return WIDTH_AXES[path[-2]][path[-1] in ("bias", "beta")]
 

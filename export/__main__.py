@@ -128,8 +128,7 @@ class ExportOptions:
     )
     align_head: int | None = option(
         None,
-        "head of that layer which aligns (default: that of a run with "
-        "--alignments, unless --align-layer is given; else the mean over all)",
+        "head of that layer which aligns (default: the mean over all)",
         kind=int,
         metavar="HEAD",
     )
@@ -199,8 +198,6 @@ def fill_in_defaults(options: ExportOptions) -> ExportOptions:
     defaults = {
         name: recorded.get(name, values[is_parser]) for name, values in DEFAULTS.items()
     }
-    if options.align_layer is None and options.format != "ctranslate2":
-        defaults["align_head"] = recorded.get("align_head")
     defaults["source_language"] = run.get("source_language") or ""
     return dataclasses.replace(
         options,

@@ -52,7 +52,7 @@ def check_run_file(run_dir, name):
         raise ValueError(
             "`run_dir` must be the folder of a finished run. "
             f"Received: run_dir={str(run_dir)!r}, which has no {name}. A model of "
-            "another system is first converted: python -m convert opus-mt "
+            "another system is first converted: python -m convert hugging-face "
             "--model-dir DOWNLOADED --run-dir CONVERTED (see docs/pretrained.md)"
         )
     return path

@@ -5,7 +5,6 @@ import copy
 import itertools
 import json
 import math
-import numbers
 import os
 import pathlib
 import queue
@@ -14,25 +13,14 @@ from typing import NamedTuple
 import numpy as np
 import sentencepiece
 
-from litert_translator.graphs import Model
+from litert_translator.graphs import TURN, Model
 from litert_translator.languages import find_tags
-from litert_translator.search import length_penalty, search
+from litert_translator.options import check_numbers, check_texts, complete
+from litert_translator.search import length_penalty, make_draw, search
 
 # Hypotheses times source tokens that are searched together, so that their keys and
 # values stay in the processor's cache.
 POSITIONS = 1024
-# The lowest value of each option, and whether it must be an int.
-OPTIONS = {
-    "beam_size": (1, True),
-    "length_penalty": (-math.inf, False),
-    "penalty_offset": (0, False),
-    "max_extra_length": (-math.inf, True),
-    "no_repeat_ngram": (0, True),
-    "min_length": (0, True),
-    "num_hypotheses": (1, True),
-    "top_k": (0, True),
-    "num_threads": (1, True),
-}
 
 
 def to_bytes(text: str | bytes) -> bytes:
@@ -50,27 +38,21 @@ def decode(tokenizer, ids: list[int]) -> str:
     text = tokenizer.decode(ids)
     if "\N{REPLACEMENT CHARACTER}" not in text:
         return text
-    content = bytes(
-        int(tokenizer.id_to_piece(i)[3:5], 16) if tokenizer.is_byte(i) else ord("a")
-        for i in ids
-    )
-    escape = "utf-8", "surrogateescape"  # Invalid bytes become surrogates.
-    is_whole = [
-        not "\ud800" <= character <= "\udfff"
-        for character in content.decode(*escape)
-        for _ in character.encode(*escape)
-    ]
-    return tokenizer.decode([*itertools.compress(ids, is_whole)])
+    whole = []
+    for is_byte, run in itertools.groupby(ids, tokenizer.is_byte):
+        if is_byte:
+            content = bytes(int(tokenizer.id_to_piece(i)[3:5], 16) for i in run)
+            content = content.decode("utf-8", "ignore").encode()
+            run = (tokenizer.piece_to_id(f"<0x{byte:02X}>") for byte in content)
+        whole += run
+    return tokenizer.decode(whole)
 
 
 class Translation(NamedTuple):
     """A translation of a text.
 
-    Attributes:
-        text: String.
-        score: Float, its log-probability over the length penalty.
-        truncated: Bool, whether the text, or the translation, was cut at the
-            model's limit.
+    `score` is its log-probability over the length penalty, and `truncated` whether
+    the text, or the translation, was cut at the model's limit.
     """
 
     text: str
@@ -86,8 +68,7 @@ class Alignment(NamedTuple):
             layer, or one head, as the decoder predicts each target token.
         log_probabilities: Float array `(T,)`, of each target token.
         score: Float, their sum over the length penalty.
-        source_tokens: Subwords of the text, with EOS.
-        target_tokens: Subwords of the translation, with EOS.
+        source_tokens, target_tokens: Subwords, with EOS.
         truncated: Bool, whether one of the two was cut at the model's limit.
     """
 
@@ -97,32 +78,6 @@ class Alignment(NamedTuple):
     source_tokens: list[str]
     target_tokens: list[str]
     truncated: bool
-
-
-def check_numbers(**given) -> None:
-    """Refuses options that are out of range, by `OPTIONS`."""
-    for name, value in given.items():
-        lowest, is_int = OPTIONS[name]
-        kind = numbers.Integral if is_int else numbers.Real
-        # NaN is above nothing.
-        if not (isinstance(value, kind) and lowest <= value < math.inf):
-            wanted = "an int" if is_int else "a finite number"
-            if lowest > -math.inf:
-                wanted += f", {lowest} or more"
-            raise ValueError(f"`{name}` must be {wanted}. Received: {name}={value!r}")
-
-
-def check_texts(**lists: list) -> None:
-    """Refuses a string in the place of a list, and lists of different lengths."""
-    for name, texts in lists.items():
-        if isinstance(texts, str | bytes):
-            raise ValueError(f"`{name}` must be a list. Received: {texts!r}")
-    lengths = {name: len(values) for name, values in lists.items()}
-    if len({*lengths.values()}) > 1:
-        raise ValueError(
-            f"{' and '.join(f'`{name}`' for name in lengths)} must have the "
-            f"same length. Received: {' and '.join(map(str, lengths.values()))}"
-        )
 
 
 def make_batches(lengths: list[int], beams: int, num_threads: int) -> list[list[int]]:
@@ -148,7 +103,8 @@ class Translator:
     Keywords of the methods replace the export's options of the search:
     `beam_size`, `length_penalty`, `penalty_offset`, `max_extra_length`,
     `no_repeat_ngram` and `min_length`. A beam that is larger than the export's
-    is slower.
+    is slower. The methods raise a `ValueError` if an option is unknown or out of
+    range, or if two lists are not equally long.
 
     Args:
         folder: Path of a version of an export.
@@ -157,37 +113,30 @@ class Translator:
             that this process may use.
 
     Raises:
-        ValueError: If the folder lacks its settings or a tokenizer.
+        FileNotFoundError: If the folder lacks its settings or a tokenizer.
     """
 
     def __init__(self, folder, num_threads: int | None = None):
         self._folder = pathlib.Path(folder)
-        self.settings = json.loads(self._read("config.json"))
         self._codes = "", ""
-        names = [self.settings.get(f"{kind}tokenizer") for kind in ("", "target_")]
+        self.settings = json.loads((self._folder / "config.json").read_bytes())
         self._source, self._target = (
-            sentencepiece.SentencePieceProcessor(model_proto=self._read(name))
-            for name in names
+            sentencepiece.SentencePieceProcessor(
+                model_proto=(self._folder / self.settings[name]).read_bytes()
+            )
+            for name in ("tokenizer", "target_tokenizer")
         )
-        if num_threads is not None:
-            check_numbers(num_threads=num_threads)
-        if num_threads is None and hasattr(os, "sched_getaffinity"):
-            num_threads = len(os.sched_getaffinity(0))
-        self._num_threads = num_threads or os.cpu_count()
-        self._pool = concurrent.futures.ThreadPoolExecutor(self._num_threads)
+        if num_threads is None:
+            has_affinity = hasattr(os, "sched_getaffinity")
+            cpus = os.sched_getaffinity(0) if has_affinity else range(os.cpu_count())
+            num_threads = len(cpus)
+        check_numbers(num_threads=num_threads)
+        self._num_threads = num_threads
+        self._pool = concurrent.futures.ThreadPoolExecutor(num_threads)
         # A model for each thread, once it is needed.
         self._models = queue.LifoQueue()
-        for _ in range(self._num_threads):
+        for _ in range(num_threads):
             self._models.put(None)
-
-    def _read(self, name: str | None) -> bytes:
-        """Returns the content of a file of the folder."""
-        if not name or not (self._folder / name).is_file():
-            raise ValueError(
-                "`folder` must be a version of an export for LiteRT, with its "
-                f"tokenizers. Received: {self._folder}, without {name or 'tokenizer'}"
-            )
-        return (self._folder / name).read_bytes()
 
     def for_languages(
         self, source_language: str = "", target_language: str = ""
@@ -227,13 +176,8 @@ class Translator:
             num_hypotheses: Int, at most the size of the beam.
             prefixes: What the translation of each text begins with.
             **options: Options of the search.
-
-        Raises:
-            ValueError: If an option is unknown or out of range, if
-                `num_hypotheses` exceeds the beam, or if there is not a prefix
-                for each text.
         """
-        options = self._check(num_hypotheses, options)
+        options = complete(options, self.settings["search"], num_hypotheses)
         prefixes = [""] * len(texts) if prefixes is None else prefixes
         check_texts(texts=texts, prefixes=prefixes)
         prefixes = [self._target.encode(to_bytes(prefix)) for prefix in prefixes]
@@ -260,12 +204,8 @@ class Translator:
             top_p: Float in (0, 1]. Samples among the fewest most probable
                 tokens that have this total probability.
             **options: Options of the search.
-
-        Raises:
-            ValueError: If an option is unknown or out of range, or if there
-                is not a seed for each text.
         """
-        options = self._check(1, {**options, "beam_size": 1})
+        options = complete({**options, "beam_size": 1}, self.settings["search"], 1)
         check_texts(texts=texts, seeds=seeds)
         check_numbers(top_k=top_k)
         if not (0 < temperature < math.inf and 0 < top_p <= 1):
@@ -273,47 +213,26 @@ class Translator:
                 "`temperature` must be positive and finite, and `top_p` above 0 and "
                 f"at most 1. Received: {temperature=}, {top_p=}"
             )
-
-        def make_draw(seed):
-            random = np.random.default_rng(seed)
-
-            def draw(log_probabilities):
-                x = log_probabilities / temperature
-                order = np.argsort(-x, kind="stable")[: top_k or None]
-                p = np.exp(x[order] - x[order[0]])
-                p /= p.sum()
-                count = np.searchsorted(np.cumsum(p), top_p) + 1
-                p = p[:count] / p[:count].sum()
-                return random.choice(order[:count], p=p)
-
-            return draw
-
-        draws = [make_draw(seed) for seed in seeds]
+        draws = [make_draw(seed, temperature, top_k, top_p) for seed in seeds]
         found = self._find(texts, 1, options, [()] * len(texts), draws)
         return [best for (best,) in found]
 
     def align(self, sources: list[str], targets: list[str]) -> list[Alignment]:
-        """Aligns texts with their translations, and scores these.
-
-        Raises:
-            ValueError: If there is not a target for each source.
-        """
+        """Aligns texts with their translations, and scores these."""
         check_texts(sources=sources, targets=targets)
         n, m = map(len, self._tags)
 
         def find(model, pair):
-            source, target = pair
-            source_ids, source_cut = self.encode_source(source)
-            target_ids, target_cut = self._encode(self._target, target, self._tags[1])
+            source_ids, source_cut = self.encode_source(pair[0])
+            target_ids, target_cut = self._encode(self._target, pair[1], self._tags[1])
             model.start([source_ids], 1)
             attention, log_probabilities = [], []
-            last = model.bos_id
-            for token in target_ids:
+            inputs = [self.settings["bos_id"], *target_ids[:-1]]
+            for last, token in zip(inputs, target_ids, strict=True):
                 model.step(last)
                 attention.append(model.output("attention")[0, 0, : len(source_ids)])
                 log_probabilities.append(model.log_probabilities()[0, 0, token])
                 model.reorder(np.array([[0]]))
-                last = token
             penalty = length_penalty(len(target_ids), self.settings["search"])
             return Alignment(
                 np.array(attention)[m:, n:],
@@ -325,22 +244,6 @@ class Translator:
             )
 
         return self._run(find, [*zip(sources, targets, strict=True)])
-
-    def _check(self, num_hypotheses, options):
-        """Returns the options of the export with those given."""
-        known = self.settings["search"]
-        if unknown := sorted(set(options) - set(known)):
-            raise ValueError(
-                f"Options must be of {', '.join(known)}. Received: {unknown[0]}"
-            )
-        check_numbers(num_hypotheses=num_hypotheses, **options)
-        options = {**known, **options}
-        if not 1 <= num_hypotheses <= options["beam_size"]:
-            raise ValueError(
-                "`num_hypotheses` must be between 1 and `beam_size`, "
-                f"{options['beam_size']}. Received: {num_hypotheses}"
-            )
-        return options
 
     def encode_source(self, text: str) -> tuple[list[int], bool]:
         """Returns the ids of a text with EOS, and whether they were cut."""
@@ -358,13 +261,14 @@ class Translator:
             model = self._models.get()
             try:
                 model = model or Model(self._folder, self.settings)
-                return find(model, part)
+                with TURN:
+                    return find(model, part)
             finally:
                 self._models.put(model)
 
         if len(parts) == 1:  # Another thread would start later.
             return [find_one(parts[0])]
-        return list(self._pool.map(find_one, parts))
+        return [*self._pool.map(find_one, parts)]
 
     def _find(self, texts, num_hypotheses, options, prefixes, draws=None):
         """Returns the best translations of each text."""

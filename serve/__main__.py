@@ -1,8 +1,8 @@
 """Serves translations over HTTP: LibreTranslate's API and a web page.
 
 By default it listens on this machine only. After
-SIGTERM it answers the pending requests and exits. On SIGHUP it reads the models
-and the file of keys anew.
+SIGTERM it answers the pending requests and exits. On SIGHUP it reads the models,
+the glossaries and the file of keys anew.
 """
 
 import argparse
@@ -43,11 +43,19 @@ def run(options: ServeOptions) -> None:
     with contextlib.closing(bind(http.host, http.port)) as listener:
         set_threads()
         allow_connections()
-        load = functools.partial(load_pairs, options.pair, options.client)
+        load = make_loader(options)
         app = make_app(load(), http, options.limits, load)
         listener.listen()
         announce(options, listener)
         uvicorn.Server(make_config(app)).run(sockets=[listener])
+
+
+def make_loader(options: ServeOptions) -> Callable:
+    """Returns a function that loads the models and the glossaries."""
+    glossaries = options.glossary or ()
+    return functools.partial(
+        load_pairs, options.pair, options.client, glossaries, options.match_case
+    )
 
 
 def make_config(app: Callable) -> uvicorn.Config:

@@ -107,10 +107,8 @@ class AccessControl:
             return
         if not key:
             raise http_error("Please contact the server operator to get an API key")
-        shown = name or f"unknown: {key[:SHOWN]!a}…"
-        request.state.log["api_key"] = shown
         if not name:
-            path = request.url.path
+            path, shown = request.url.path, f"{key[:SHOWN]!a}…"
             print(f"{path}: refused API key {shown} from {address}", file=sys.stderr)
             raise http_error("Invalid API key", 403)
 

@@ -24,7 +24,7 @@ from documents.formats import FORMAT_OF_SUFFIX
 from serve.access_control import AccessControl, read_keys
 from serve.batching import BusyError, TooLargeError
 from serve.languages import name_language
-from serve.metrics import AccessLog, Metrics
+from serve.metrics import Metrics, RequestObserver
 from serve.middleware import PublicAddress, RequestLimits
 from serve.options import HttpOptions, LimitOptions
 from serve.routes import add_analysis_routes, add_files, add_translation, make_post
@@ -101,8 +101,8 @@ def make_app(
     add_pages(app)
     unlimited = {*HEALTH_PATHS, *(http.url_prefix + path for path in HEALTH_PATHS)}
     limited = RequestLimits(app, limits.byte_limit, unlimited)
-    logged = AccessLog(limited, metrics.observe_request, http.access_log)
-    public = PublicAddress(logged, http.url_prefix, http.public_url)
+    observed = RequestObserver(limited, metrics.observe_request)
+    public = PublicAddress(observed, http.url_prefix, http.public_url)
     return ProxyHeadersMiddleware(public, list(http.trusted_proxies))
 
 
@@ -159,9 +159,7 @@ def add_errors(app: fastapi.FastAPI) -> None:
         return respond(502, "the model's server does not answer as it should")
 
     @app.exception_handler(Exception)
-    def failed(request, _):
-        # Uvicorn logs the traceback.
-        print(f"request {request.state.request_id} failed", file=sys.stderr)
+    def failed(*_):  # Uvicorn logs the traceback.
         return respond(500, "Cannot translate text: an error of the service")
 
 
@@ -171,7 +169,7 @@ def add_health(app: fastapi.FastAPI, service: TranslationService) -> None:
     @app.get("/livez")
     async def livez():
         if not service.is_alive():
-            raise HTTPException(503, "a worker has ended, or a thread hangs")
+            raise HTTPException(503, "a worker has ended")
         return {"status": "ok"}
 
     @app.get("/health")

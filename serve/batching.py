@@ -20,7 +20,6 @@ from typing import Any
 from command_line.errors import UserError
 from serve.fair_queue import CLIENT, FairQueue, QueuedItem
 from serve.metrics import ModelMetrics
-from serve.threads import run_in_thread
 from translate.line_batching import BYTES_A_TOKEN, MIN_TOKENS
 from translate.runtime.tf_serving import RefusedRequestError
 
@@ -225,7 +224,7 @@ class Batcher:
         (method, *args), texts = batch[0].call, [b.text for b in batch]
         loop = asyncio.get_running_loop()
         try:
-            answers = await run_in_thread(self._pool, method, texts, *args)
+            answers = await loop.run_in_executor(self._pool, method, texts, *args)
         except Exception as error:
             # One item may be too long or need too much memory: run each one
             # alone. A server that does not answer concerns all.

@@ -4,12 +4,14 @@ import argparse
 import dataclasses
 import pathlib
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import babel
 
 from command_line.errors import UserError
 from command_line.launcher import install_command
+from documents.glossary import GlossaryFile, read_glossary
 from serve.schemas import http_error
 from translate.loading import load_export
 from translate.runtime.runtime import Runtime
@@ -58,7 +60,10 @@ def read_pair(text: str) -> Pair:
 
 
 def load_pairs(
-    pairs: list[Pair], options: ClientOptions
+    pairs: list[Pair],
+    options: ClientOptions,
+    glossaries: Iterable[GlossaryFile] = (),
+    match_case: bool = False,
 ) -> dict[tuple[str, str], Runtime]:
     """Loads the model of each pair of codes; one location is loaded once.
 
@@ -66,8 +71,8 @@ def load_pairs(
     `[NAME@]https://…`, where `NAME` is the model's name on that server.
 
     Raises:
-        UserError: If a pair is given twice, or its model is missing or lacks a
-            language.
+        UserError: If a pair is given twice, its model is missing or lacks a language,
+            or a glossary is wrong.
     """
     named = [pair[:2] for pair in pairs]
     for codes in named:
@@ -75,6 +80,15 @@ def load_pairs(
             raise UserError(
                 f"--pair must name each pair once. Received: {':'.join(codes)} twice"
             )
+    terms = {}
+    for file in glossaries:
+        codes = tuple(file.pair.split(":"))
+        if codes not in named or codes in terms:
+            raise UserError(
+                "--glossary must name a pair of --pair, once, as in en:pt=FILE. "
+                f"Received: {file.pair or file.path}"
+            )
+        terms[codes] = read_glossary(file, match_case)
     loaded, models = {}, {}
     for source, target, location in pairs:
         try:
@@ -88,7 +102,10 @@ def load_pairs(
         models[source, target] = model
         # Trace the graph here, not in several concurrent first requests.
         make_sentence_splitter(source.split("-")[0])
-    return models
+    return models | {
+        codes: models[codes].with_glossary(glossary)
+        for codes, glossary in terms.items()
+    }
 
 
 def choose_pair(model: Runtime, source: str, target: str) -> Runtime:

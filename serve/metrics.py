@@ -1,10 +1,6 @@
-"""Prometheus metrics of the service, request ids and the access log."""
+"""Prometheus metrics of the service."""
 
 import asyncio
-import datetime
-import json
-import re
-import uuid
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,7 +10,6 @@ from prometheus_client import Counter, Gauge, Histogram
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 ROWS = (1, 2, 4, 8, 16, 32)
 GONE = 499  # nginx's status for a client that disconnected.
-REQUEST_ID = re.compile(rb"[\w.:-]{1,128}", re.ASCII)
 
 
 class ModelMetrics(NamedTuple):
@@ -85,60 +80,31 @@ class Metrics:
         return prometheus_client.generate_latest(self._registry)
 
 
-class AccessLog:
-    """ASGI middleware that gives each request an id, and records its end.
+class RequestObserver:
+    """ASGI middleware that reports the end of each request.
 
-    The id is that of the request's `X-Request-ID`, if it is one of up to 128
-    letters, digits and `.:_-`; else a new one. It is in `request.state.request_id`
-    and in the header of the response. `observe` receives the path of the route
-    (`other`: unknown path), the status (`GONE` if the client is) and seconds. If it
-    `writes`, each request is a line of JSON on standard output, with the entries of
-    `request.state.log`, and without texts, queries and keys.
+    `observe` receives the path of the route (`other`: unknown path), the status
+    (`GONE` if the client is) and the seconds.
     """
 
-    def __init__(self, app: Callable, observe: Callable, writes: bool):
-        self._app, self._observe, self._writes = app, observe, writes
+    def __init__(self, app: Callable, observe: Callable):
+        self._app, self._observe = app, observe
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         clock = asyncio.get_running_loop().time
-        started, status, length = clock(), GONE, 0
-        request_id = dict(scope["headers"]).get(b"x-request-id", b"")
-        if not REQUEST_ID.fullmatch(request_id):
-            request_id = uuid.uuid4().hex.encode()
-        fields = {"request_id": request_id.decode(), "log": {}}
-        scope = {**scope, "state": {**scope.get("state", {}), **fields}}
-        client, method, path = scope["client"], scope["method"], scope["path"]
+        started, status = clock(), GONE
 
         async def noting_send(message):
-            nonlocal status, length
+            nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = [*message["headers"], (b"x-request-id", request_id)]
-                message = {**message, "headers": headers}
-            if method != "HEAD":
-                length += len(message.get("body", b""))
             await send(message)
 
         try:
             await self._app(scope, receive, noting_send)
         finally:
-            seconds = clock() - started
             route = getattr(scope.get("route"), "path", "other")
-            self._observe(route, status, seconds)
-            if self._writes:
-                now = datetime.datetime.now(datetime.UTC)
-                line = {
-                    "time": now.isoformat(timespec="milliseconds"),
-                    "request_id": fields["request_id"],
-                    "client": client and client[0],
-                    "method": method,
-                    "path": path,
-                    "status": status,
-                    "bytes": length,
-                    "seconds": round(seconds, 4),
-                    **fields["log"],
-                }
-                print(json.dumps(line), flush=True)
+            self._observe(route, status, clock() - started)

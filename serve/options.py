@@ -11,8 +11,10 @@ import limits
 
 from command_line.errors import UserError
 from command_line.options import option, part, positive
+from documents.glossary import GlossaryFile, parse_glossary_file
 from serve.access_control import read_keys
 from serve.languages import Pair, read_pair
+from translate.loading import GlossaryOptions
 from translate.runtime.tf_serving import ClientOptions
 
 PREFIX = re.compile(r"(/[\w.~-]+)*", re.ASCII)
@@ -87,9 +89,6 @@ class HttpOptions:
         nargs="+",
         metavar="ADDRESS",
     )
-    access_log: bool = option(
-        False, "write a line of JSON to standard output for each request"
-    )
 
     def __post_init__(self):
         for name, is_valid, wanted in CHECKS:
@@ -136,7 +135,7 @@ class LimitOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ServeOptions:
+class ServeOptions(GlossaryOptions):
     """All options of the command."""
 
     pair: list[Pair] = option(
@@ -146,6 +145,14 @@ class ServeOptions:
         kind=read_pair,
         action="append",
         metavar="SOURCE:TARGET=LOCATION",
+    )
+    glossary: list[GlossaryFile] | None = option(
+        None,
+        "terms that translations must have, as `translate --glossary` reads them; once "
+        "for each pair (default: none)",
+        kind=parse_glossary_file,
+        action="append",
+        metavar="SOURCE:TARGET=FILE",
     )
     http: HttpOptions = part("HTTP server")
     limits: LimitOptions = part("limits")

@@ -83,6 +83,8 @@ def add_translation(
         texts = asked.q if isinstance(asked.q, list) else [asked.q]
         is_html = asked.format == "html"
         route, detected = find_route(service, asked, "\n".join(texts), is_html)
+        if asked.glossary:
+            route = await run_in_turn(route.with_terms, asked.glossary)
         if is_html:
             translated = await service.translate_html(route, texts)
         else:
@@ -137,6 +139,8 @@ def add_files(
         except ValueError as error:
             raise http_error(f"Invalid request: {error}") from None
         route, _ = find_route(service, asked, file.plain, file.format == "html")
+        if asked.glossary:
+            route = await run_in_turn(route.with_terms, asked.glossary)
         translated = await service.translate_file(route, file, suffix)
         stem = re.sub(r"[^\w-]+", "_", name.stem, flags=re.ASCII)[:80]
         target = route.name.rpartition(":")[2]

@@ -1,5 +1,6 @@
 """Pydantic schemas of requests, and readers for JSON and form bodies."""
 
+import asyncio
 import codecs
 import collections
 import dataclasses
@@ -15,7 +16,6 @@ from python_multipart.multipart import FormParser, parse_options_header
 
 from documents.docx_package import unpacked_size
 from documents.formats import FORMAT_OF_SUFFIX
-from serve.threads import run_in_thread
 
 MAX_ALTERNATIVES = 10
 # A text counts as one request more for each, so does a file for its bytes.
@@ -25,6 +25,7 @@ REQUEST_DOCX_BYTES = 20_000
 FORMATS = ("text", "html")
 URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_FIELDS = 1000  # Of a form or a query.
+MAX_TERMS, MAX_TERM = 1000, 100  # Terms of a request, and characters of one.
 
 
 def as_list(value: Any) -> Any:
@@ -34,6 +35,10 @@ def as_list(value: Any) -> Any:
 
 # One error is enough.
 Texts = Annotated[list[str], pydantic.Field(fail_fast=True)]
+Term = Annotated[str, pydantic.Field(max_length=MAX_TERM)]
+Terms = Annotated[
+    list[tuple[Term, Term]], pydantic.Field(max_length=MAX_TERMS, fail_fast=True)
+]
 
 
 class RequestFields(pydantic.BaseModel):
@@ -54,7 +59,22 @@ class LanguageFields(RequestFields):
     target: str
 
 
-class TranslateFields(LanguageFields):
+def split_terms(value: Any) -> Any:
+    # In a form they are text, as in a file.
+    if not isinstance(value, str):
+        return value
+    return [line.split("\t") for line in value.splitlines() if line.strip()]
+
+
+class GlossaryFields(LanguageFields):
+    glossary: Annotated[Terms, pydantic.BeforeValidator(split_terms)] = pydantic.Field(
+        [],
+        description="Terms and their target terms; in a form, a text of lines with a "
+        "term, a tab and its target term",
+    )
+
+
+class TranslateFields(GlossaryFields):
     q: str | Texts
     format: str = pydantic.Field("text", json_schema_extra={"enum": FORMATS})
     alternatives: int = pydantic.Field(
@@ -107,7 +127,7 @@ FILE_SCHEMA = {
 }
 
 
-class FileFields(LanguageFields):
+class FileFields(GlossaryFields):
     file: Annotated[Any, pydantic.WithJsonSchema(FILE_SCHEMA)]
 
     @pydantic.field_validator("file")
@@ -133,9 +153,7 @@ async def read_request(
     """Returns the checked fields of a request; refuses in LibreTranslate's words."""
     kind, query = request.headers.get("content-type", ""), request.scope["query_string"]
     # A large body takes a while.
-    return await run_in_thread(
-        None, check_fields, cls, kind, await request.body(), query
-    )
+    return await asyncio.to_thread(check_fields, cls, kind, await request.body(), query)
 
 
 def check_fields(
@@ -243,7 +261,7 @@ def describe_error(error: pydantic.ValidationError) -> str:
     """Returns the first validation error in one line."""
     first = error.errors()[0]
     name = first["loc"][0]
-    if first["type"] == "missing":
+    if first["type"] == "missing" and first["loc"] == (name,):
         return f"Invalid request: missing {name} parameter"
     if first["type"] == "value_error":  # Ours, in LibreTranslate's words.
         return str(first["ctx"]["error"])

@@ -1,44 +1,13 @@
-"""Runs functions in threads, for clients in turn, and notices a thread that hangs."""
+"""Runs functions in a thread, for clients in turn."""
 
 import asyncio
 import concurrent.futures
 import functools
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 from serve.fair_queue import CLIENT, Tree, add_path, end_turn, first_key, remove_path
-
-HANG_SECONDS = 300  # Even a busy process finishes a batch or a document earlier.
-HANG_TIMEOUTS = 4  # The same in timeouts of a server: a batch may need a few calls.
-_started = {}  # The time at which each thread that is at work has begun.
-
-
-async def run_in_thread(
-    pool: concurrent.futures.Executor | None, function: Callable, *args
-) -> Any:
-    """Returns the result of a function that runs in a pool, or in the default one."""
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(pool, _call, function, *args)
-
-
-def _call(function: Callable, *args) -> Any:
-    thread = threading.get_ident()
-    _started[thread] = time.monotonic()
-    try:
-        return function(*args)
-    finally:
-        del _started[thread]
-
-
-def is_hung(timeout: float) -> bool:
-    """Whether a thread runs one function for too long.
-
-    A call of a model's server may take `timeout` seconds; 0 means there is none.
-    """
-    latest = time.monotonic() - max(HANG_SECONDS, HANG_TIMEOUTS * timeout)
-    return any(started < latest for started in list(_started.values()))
 
 
 class FairExecutor(concurrent.futures.Executor):
@@ -74,4 +43,5 @@ class FairExecutor(concurrent.futures.Executor):
 
     async def run(self, function: Callable, *args) -> Any:
         """Returns the result of a function."""
-        return await run_in_thread(self, function, *args)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self, function, *args)

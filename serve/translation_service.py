@@ -15,7 +15,7 @@ from serve.languages import LanguageDetector, match_code, name_language
 from serve.metrics import Metrics
 from serve.options import LimitOptions
 from serve.schemas import http_error
-from serve.threads import FairExecutor, is_hung
+from serve.threads import FairExecutor
 from translate.runtime.runtime import ALTERNATIVES, MARKUP, PROBE, Runtime, Translation
 from translate.segmentation import SplitText, find_sentences, split_texts
 
@@ -41,6 +41,15 @@ class Route(NamedTuple):
     model: Runtime
     batcher: Batcher
 
+    def with_terms(self, terms: list[tuple[str, str]]) -> "Route":
+        """Returns the route with more terms, which replace those of its glossary."""
+        check_markup(self, "a glossary is")
+        try:
+            glossary = self.model.glossary.overridden_by(terms)
+        except ValueError as error:
+            raise http_error(f"Invalid request: glossary: {error}") from None
+        return self._replace(model=self.model.with_glossary(glossary))
+
 
 class TranslationService:
     """The language pairs of the service, with their models and queues."""
@@ -60,8 +69,7 @@ class TranslationService:
                     limits.queue_limit,
                     metrics.of_model(name),
                 )
-            batcher = batchers[model.original]
-            self._routes[pair] = Route(name, pair[0], model, batcher)
+            self._routes[pair] = Route(name, pair[0], model, batchers[model.original])
         self._batchers = list(batchers.values())
 
     @contextlib.asynccontextmanager
@@ -83,9 +91,8 @@ class TranslationService:
         }
 
     def is_alive(self) -> bool:
-        """Whether the workers of all models run, and no thread hangs."""
-        timeout = max(route.model.timeout for route in self._routes.values())
-        return not is_hung(timeout) and all(each.is_alive for each in self._batchers)
+        """Whether the workers of all models run."""
+        return all(each.is_alive for each in self._batchers)
 
     async def find_unresponsive(self) -> list[str]:
         """Returns a pair of each model that does not answer."""

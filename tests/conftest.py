@@ -20,6 +20,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
 def pytest_configure(config):
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        return  # The workers of xdist run the tests.
     # Before anything starts TensorFlow's runtime, which fixes the devices.
     import tensorflow as tf
 
@@ -29,10 +31,14 @@ def pytest_configure(config):
     )
 
 
-def pytest_collection_finish():
-    """Lets the garbage collector, which Keras calls often, skip what is imported."""
+def skip_in_collections():
+    """Lets the garbage collector, which Keras calls often, skip what is there."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_collection_finish():
+    skip_in_collections()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -102,7 +108,12 @@ def export_dir(run_dir, tmp_path_factory):
     translator = load_run(run_dir, settings, signatures=INPUTS)
     write_version(translator, [run_dir], folder, "reverse")
     load = RUNTIMES[SAVED_MODEL]
-    load_once = functools.cache(load)
+
+    @functools.cache
+    def load_once(path):
+        loaded = load(path)
+        skip_in_collections()
+        return loaded
 
     def load_shared(path):
         return (load_once if path.parent == folder else load)(path)
@@ -117,7 +128,9 @@ def servable(export_dir):
     """That SavedModel in a Session, as TF Serving holds it."""
     from tests.helpers.fake_servable import Servable
 
-    return Servable(export_dir)
+    servable = Servable(export_dir)
+    skip_in_collections()
+    return servable
 
 
 @pytest.fixture(scope="session")

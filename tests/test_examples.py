@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from examples import (
-    attention_in_mobilenet,
     character_language_model,
     copy_task,
     text_classification,
@@ -74,14 +73,6 @@ def test_text_classification_learns(tmp_path):
     path.write_text("the cat saw a dog\n" * 300, "utf-8")
 
     assert text_classification.main(path, path, epochs=15) > 0.8
-
-
-@pytest.mark.slow
-def test_application_fits_its_pictures(fitted):
-    attention_in_mobilenet.main(number=640, epochs=5)
-
-    # So few pictures are learnt by heart; unseen ones need thousands.
-    assert fitted[0].history.history["binary_accuracy"][-1] > 0.85
 
 
 def test_two_files_become_a_model_that_translates_and_resumes(tmp_path):

@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 from command_line.launcher import COMMANDS, DISTRIBUTION, EXTRAS
 
 ROOT = pathlib.Path(__file__).parent.parent
+DISTRIBUTIONS = importlib.metadata.packages_distributions()
 # Where imports begin. Commands without an extra of their own have `train`.
 MODULES = {
     "": ["keras_transformer.*"],
@@ -34,7 +35,6 @@ EXCEPTIONS = {
         "tensorflow",
         "tensorflow-text",
     },  # It stands beside `train` or `web`.
-    "docs": {"apache-beam"},  # Options are described without it.
     "web": {"sentencepiece"},  # Of the formats litert and ctranslate2.
 }
 # Distributions whose interface shows another's.
@@ -91,8 +91,7 @@ def find_imports(modules: list[str]) -> dict[str, pathlib.Path]:
 @pytest.mark.parametrize("extra", MODULES)
 def test_an_extra_installs_what_its_commands_import(extra):
     allowed = read_extra(extra) | OPTIONAL | EXCEPTIONS.get(extra, set())
-    distributions = importlib.metadata.packages_distributions()
     for module, file in find_imports(MODULES[extra]).items():
         # What is not installed here has the name of its module.
-        names = map(canonicalize_name, distributions.get(module, [module]))
+        names = map(canonicalize_name, DISTRIBUTIONS.get(module, [module]))
         assert allowed & set(names), f"{file} imports {module}"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 # A blank before a comma or a full stop (French has one before other marks), and
 # what Moses's tokenizer writes.
 TOKENIZED = re.compile(r"\S\s[.,、。](?:\s|$)|@-@|&(?:apos|quot|#91|#93|#124);")
+TAG = re.compile(r"^<2[\w-]+> ")  # Of the target's language, before the sentence.
 # Thai and Lao end sentences with a blank, and a linearized tree ends in a bracket.
 WITHOUT_STOPS = re.compile(r"[\u0e00-\u0eff]|\)\S+$")
 
@@ -37,7 +38,7 @@ def is_tokenized(line: str) -> bool:
 
 
 def begins_in_lower_case(line: str) -> bool:
-    first = next(filter(str.isalpha, line), "")
+    first = next(filter(str.isalpha, TAG.sub("", line)), "")
     # Georgian has capitals, but begins no sentence with them.
     return first != first.title()
 

@@ -23,14 +23,13 @@ from train.corpus_size_recipes import describe_recipe
 from train.data.batch_plan import BatchPlan
 from train.data.bucketing import choose_row_multiple
 from train.data.corpus import Corpus
-from train.data.derived_corpora import in_both_directions
+from train.data.derived_corpora import find_tags, in_both_directions
 from train.data_preparation import (
     PreparedData,
     describe_run,
     fit_vocabulary_size,
-    load_corpus,
+    group_for_bleu,
     prepare,
-    resolve_tokenizer,
 )
 from train.loop import multi_worker, signal_handling
 from train.loop.training_model import TrainingModel
@@ -53,6 +52,7 @@ from train.run import run_folder
 from train.run.early_stopping import ValidationOptions
 from train.run.fine_tuning import FinishedRun, load_finished, load_initial_run
 from train.run.run_description import read_arguments
+from train.training_corpus import load_corpus
 
 
 def run(given: Options) -> None:
@@ -70,6 +70,16 @@ def run(given: Options) -> None:
     pairs = None
     if multi_worker.is_chief():
         pairs = load_corpus(options)
+        if tags := find_tags(pairs[0]):
+            print(f"sources begin with a tag of {', '.join(tags.target_tags)}")
+            if given.run.both_directions:
+                raise UserError(
+                    "--both-directions is for one target language; name the sources "
+                    "of both directions in --mixture. Received: several"
+                )
+            given, options = (
+                replace_values(x, both_directions=False) for x in (given, options)
+            )
     if options.run.recipe == CORPUS_SIZE_RECIPE:
         size = len(pairs[0])
         options, preset = resolve(given, start, earlier, size)
@@ -124,10 +134,8 @@ def train(
         compared = {n: x for n, x in asked.items() if n not in DIGESTED}
         multi_worker.check_same_arguments(strategy, compared)
     if multi_worker.is_chief():
-        options = resolve_tokenizer(options, pairs)
+        group_for_bleu(options, pairs)  # Refuses a tokenizer that is missing.
         description, resumes = describe_run(options, preset, pairs, start)
-    if options.run.deterministic:
-        tf.config.experimental.enable_op_determinism()
     # Check everything before a large corpus is encoded.
     with fit.explain_out_of_memory():
         training_model = make_training_model(options, preset, start, strategy)
@@ -201,11 +209,9 @@ def fit_and_finish(
     write_report(report, run_dir)
     make_bleu = functools.partial(
         make_validation_bleu,
-        # The chief chose the tokenizer that the target language needs.
-        dataclasses.replace(
-            options.validation, bleu_tokenize=description.arguments["bleu_tokenize"]
-        ),
+        options.validation,
         prepared.validation_text,
+        prepared.validation_groups,
         prepared.protos,
         run_dir,
         description.decoding,

@@ -1,99 +1,50 @@
-"""Opens the corpus of a run, describes the run, and encodes the text."""
+"""Describes a run, makes its vocabulary, and encodes its text."""
 
 import dataclasses
-import pathlib
-import re
 
 from command_line.bleu_tokenizer import choose_tokenizer, make_bleu
-from command_line.config_file import read_yaml
-from command_line.options import replace_values
+from command_line.errors import UserError
 from command_line.text_files import write_atomically
 from keras_transformer import Preset
 from keras_transformer.tokenizer import read_protos
+from text_processing.language_tags import LanguageTags
 from train import options
-from train.data.corpus import (
-    SIDES,
-    Corpus,
-    Pairs,
-    TreePairs,
-    read_all,
-    write_demo_tests,
-    write_pairs,
-)
-from train.data.corpus_loading import open_corpus, open_files, read_mixture
-from train.data.derived_corpora import in_both_directions, with_placeholders
-from train.data.encoded_corpus import DigestCachedCorpus, Encoded, encode_corpus
-from train.data.held_out import WithoutSources, hold_out
-from train.data.vocabulary import VocabularySizeError, make_vocabulary
-from train.data.word_links import LinkedPairs
+from train.data.corpus import Corpus, Pairs, read_all, write_demo_tests
+from train.data.derived_corpora import find_tags, in_both_directions
+from train.data.encoded_corpus import Encoded, encode_corpus
+from train.data.given_tokenizer import read_tokenizer
+from train.data.vocabulary import VocabularySizeError, check_symbols, make_vocabulary
 from train.loop.update_options import DEFAULT_NUM_EPOCHS
-from train.options import CorpusOptions, Options
+from train.options import Options
 from train.run import run_description
 from train.run.fine_tuning import FinishedRun
-from train.run.run_description import COMPARED, RunDescription
+from train.run.run_description import RunDescription
+from train.training_corpus import write_held_out
 
 
-def load_corpus(given: Options) -> tuple[Corpus, Corpus]:
-    """Returns the training and the validation pairs."""
-    corpus, cache = given.corpus, given.cache
-    if corpus.is_parsing:
-        paths = [getattr(corpus, name) for name in options.TREES]
-        return tuple(
-            DigestCachedCorpus(TreePairs(path), [path], cache) for path in paths
+def group_for_bleu(
+    given: Options, pairs: tuple[Corpus, Corpus]
+) -> dict[str, tuple[str, list[int]]]:
+    """Returns BLEU's tokenizer and the validation pairs of each two languages.
+
+    Without a BLEU there are none.
+
+    Raises:
+        UserError: If a tokenizer is missing.
+    """
+    groups, start = {}, 0
+    if given.corpus.is_parsing or given.validation.validate_bleu == 0:
+        return groups
+    for part, _ in pairs[1].parts():
+        codes = part.languages()
+        tokenize = given.validation.bleu_tokenize or choose_tokenizer(
+            codes[1], pairs[0].languages()[1]
         )
-    if corpus.holds_out:
-        pairs = divide(given)
-    elif corpus.mixture:
-        training = read_mixture(
-            corpus.mixture,
-            cache,
-            corpus.languages,
-            corpus.data_dir,
-            corpus.drop_invalid,
-        )
-        pairs = training, open_split(corpus, "validation", cache)
-    else:
-        pairs = [open_split(corpus, name, cache) for name in ("train", "validation")]
-    return tuple(map(with_placeholders, pairs) if corpus.placeholders else pairs)
-
-
-def divide(given: Options) -> tuple[WithoutSources, Pairs]:
-    """Holds out the validation pairs of the training files."""
-    corpus = open_split(given.corpus, "train", given.cache)
-    size = given.corpus.validation_size
-    return hold_out(corpus, size, given.training.seed, given.cache)
-
-
-def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus:
-    if corpus.dataset is None:
-        path = getattr(corpus, f"{split}_pairs")
-        sides = [getattr(corpus, f"{split}_{side}") for side in SIDES]
-        files = [path] if path else sides
-        pairs = open_files(files, corpus.languages, corpus.drop_invalid)
-        if corpus.alignments and split == "train":
-            pairs = LinkedPairs(pairs, corpus.alignments)
-            files = [*files, corpus.alignments]
-        return DigestCachedCorpus(pairs, files, cache)
-    return open_corpus(
-        corpus.dataset,
-        getattr(corpus, f"{split}_split") or split,
-        cache,
-        corpus.languages,
-        corpus.data_dir,
-    )
-
-
-def resolve_tokenizer(given: Options, pairs: tuple[Corpus, Corpus]) -> Options:
-    """Fills in BLEU's tokenizer, which depends on the target language."""
-    if given.corpus.is_parsing:
-        return given
-    validation = given.validation
-    tokenize = validation.bleu_tokenize or choose_tokenizer(
-        *[corpus.languages()[1] for corpus in reversed(pairs)]
-    )
-    if validation.validate_bleu != 0:
         make_bleu(tokenize)
-    return replace_values(given, bleu_tokenize=tokenize)
+        _, indices = groups.setdefault("-".join(codes), (tokenize, []))
+        indices += range(start, start + len(part))
+        start += len(part)
+    return groups
 
 
 def describe_run(
@@ -113,33 +64,44 @@ def describe_run(
         *pairs,
         start.digests if start else given.vocabulary.digests(),
     )
+    if not given.corpus.is_parsing:
+        check_start(given, pairs[0], start)
+    if tags := find_tags(pairs[0]):
+        description.languages = dataclasses.asdict(tags)
     if start:
+        description.languages = start.languages or description.languages
         description.decoding = start.decoding
-    if given.corpus.alignments:
-        # The head that `alignment_losses` train.
-        description.decoding = {**description.decoding, "align_head": 0}
     sources = [corpus.languages()[0] for corpus in reversed(pairs)]
     description.source_language = next(filter(None, sources), "")
     description.revision = pairs[0].revision()
-    run_dir, path = given.run.run_dir, given.run.config
-    asked = given.training.steps_per_epoch
-    repeats = path is not None and isinstance(read_yaml(path).get("arguments"), dict)
-    repeated = RunDescription.load(path) if repeats else None
-    if repeated and run_dir.name != options.BOTH_DIRECTIONS:  # It differs by design.
-        parts = (*COMPARED, "packages")
-        found = repeated.compare(description, options.NOT_COMPARED, parts)
-        differences = f"but for {'; '.join(found)}" if found else "exactly"
-        print(f"repeats {path} {differences}")
-        asked = asked or repeated.steps_per_epoch
-    earlier = description.find_earlier(run_dir, options.NOT_COMPARED)
+    earlier = description.find_earlier(given.run.run_dir, options.NOT_COMPARED)
     default = max(100, preset.recipe.steps // DEFAULT_NUM_EPOCHS)
     if earlier:
         default, description.packages = earlier.steps_per_epoch, earlier.packages
-    description.steps_per_epoch = asked or default
-    # The batches of a run that is resumed or repeated stay the same.
-    if earlier or repeated:
-        description.row_multiple = (earlier or repeated).row_multiple
+        # The batches of a run that is resumed stay the same.
+        description.row_multiple = earlier.row_multiple
+    description.steps_per_epoch = given.training.steps_per_epoch or default
     return description, earlier is not None
+
+
+def check_start(given: Options, corpus: Corpus, start: FinishedRun | None) -> None:
+    """Refuses to start from a model or vocabulary without the corpus's symbols."""
+    tags = find_tags(corpus)
+    if start and start.languages:
+        known = LanguageTags(**start.languages)
+        found = tags.target_tags if tags else {}
+        if not found or known.is_forced or found.keys() - known.target_tags.keys():
+            raise UserError(
+                f"--init-from {start.run_dir} needs a --mixture of at least two of "
+                f"its target languages: {', '.join(known.target_tags)}. "
+                f"Received: {', '.join(found) or 'no tags of languages'}"
+            )
+    if start:
+        wanted = "--init-from, or come with --extend-vocabulary"
+        check_symbols(corpus.symbols(), start.protos, wanted, start.run_dir)
+    elif path := given.vocabulary.tokenizer:
+        proto = read_tokenizer(path)
+        check_symbols(corpus.symbols(), [proto], "--tokenizer", path)
 
 
 def fit_vocabulary_size(given: Options, training: Corpus) -> Options:
@@ -188,6 +150,8 @@ class PreparedData:
         validation: The encoded validation set.
         validation_text: The validation set as text, for BLEU, with the pairs
             that encoding dropped, or `None` without one.
+        validation_groups: For each two languages BLEU's tokenizer and the indices
+            of their pairs in that text.
         description: Content of `arguments.json`.
     """
 
@@ -195,6 +159,7 @@ class PreparedData:
     training: Encoded
     validation: Encoded
     validation_text: Pairs | None
+    validation_groups: dict[str, tuple[str, list[int]]]
     description: RunDescription
 
 
@@ -216,23 +181,7 @@ def prepare(
     arguments = source, given.corpus.max_length, given.cache, target
     validation = encode_corpus(pairs[1], *arguments)
     training = encode_corpus(pairs[0], *arguments)
-    translates = given.validation.validate_bleu != 0
+    groups = group_for_bleu(given, pairs)
     # Read the text now: the files may not exist any more at the end.
-    is_text = translates and not given.corpus.is_parsing
-    text = read_all(pairs[1]) if is_text else None
-    return PreparedData(protos, training, validation, text, description)
-
-
-def write_held_out(given: Options) -> None:
-    """Writes the text that is held out to two files of the run folder."""
-    training, held_out = divide(given)
-    languages = training.languages()
-    # The name of a column may be no name of a file.
-    are_names = all(re.fullmatch(r"[\w-]+", language) for language in languages)
-    suffixes = languages if are_names and len({*languages}) == 2 else SIDES
-    paths = [given.run.run_dir / f"held_out.{suffix}" for suffix in suffixes]
-    write_pairs(held_out, paths)
-    print(
-        f"{len(held_out):,} pairs are held out for validation, in {paths[0]} and "
-        f"{paths[1]}; {len(training):,} pairs of other sources are the training set"
-    )
+    text = read_all(pairs[1]) if groups else None
+    return PreparedData(protos, training, validation, text, groups, description)

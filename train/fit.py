@@ -13,9 +13,8 @@ from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.loop import multi_worker
 from train.loop.distributed_optimizer import DistributedAdam, distributed
-from train.loop.memory_check import check_memory
 from train.loop.training_model import TrainingModel
-from train.loop.update_options import ALIGNMENT_WEIGHT, PRECISIONS, UpdateOptions
+from train.loop.update_options import PRECISIONS, UpdateOptions
 from train.monitoring.progress import Progress, ProgressLine, TensorBoardCurves
 from train.run.early_stopping import EarlyStopping, ValidationOptions
 from train.run.training_state import TrainingState
@@ -96,11 +95,7 @@ def make_training_model(
             dtype=PRECISIONS[update_options.precision],
             name="transformer",
         )
-    training_model = TrainingModel(
-        transformer,
-        preset.recipe.label_smoothing,
-        update_options.alignment_weight or ALIGNMENT_WEIGHT,
-    )
+    training_model = TrainingModel(transformer, preset.recipe.label_smoothing)
     with strategy.scope():
         training_model.build()
         schedule = update_options.make_schedule(preset)
@@ -159,7 +154,6 @@ def fit(
         best = EarlyStopping(state, validation_options)
         if start >= steps or best.out_of_patience:
             return best
-        check_memory(training_model, plan, strategy, start, limit)
         first_epoch = -(-start // steps_per_epoch)
         training_model.fit(
             make_dataset(plan, strategy, start, None, limit),
@@ -171,7 +165,6 @@ def fit(
                 validation_plan, strategy, 0, validation_steps, limit
             ),
             validation_steps=validation_steps,
-            validation_freq=update_options.validate_every,
             shuffle=False,
             verbose=0,
             callbacks=[

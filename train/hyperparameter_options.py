@@ -20,9 +20,6 @@ HYPERPARAMETER_HELP = {
     "norm": "layer normalization after or before a sub-layer, post or pre",
     "decoder_layers": "layers of the decoder, if not as many as the encoder's",
     "activation": "of the feed-forward network: relu, gelu or swish",
-    "max_wavelength": "longest wavelength of the sines, in positions / 2π",
-    "norm_epsilon": "added to the variance in layer normalization",
-    "position_offset": "index of the first position in the sines",
     "decoder_mixer": "attention, or ssru, a recurrence, in the decoder",
     "label_smoothing": "probability of the wrong tokens together",
     "steps": "updates",
@@ -34,7 +31,7 @@ def make_hyperparameter_options() -> type:
     """Makes the dataclass of options that replace numbers of a preset."""
     fields = []
     for name, value in PRESETS["base"].hyperparameters().items():
-        if isinstance(value, bool):  # Converted models have them.
+        if name not in HYPERPARAMETER_HELP:  # Converted models have the others.
             continue
         kind = int if value is None else type(value)
         updates = name in ("steps", "warmup_steps")

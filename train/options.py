@@ -99,20 +99,20 @@ class CorpusOptions:
         kind=positive(int),
         metavar="PAIRS",
     )
-    alignments: pathlib.Path | None = option(
+    mixture: pathlib.Path | None = option(
         None,
-        "links between the words of each training pair, which one head of "
-        "attention learns; a line is such as 0-0 1-2 (source-target, counted "
-        "from 0 between blanks; Pharaoh's format)",
+        "JSON list of training sources with weights, languages and, unless "
+        "--dataset or other options name them, validation files",
         **PATH,
         tags=("digested",),
     )
-    mixture: pathlib.Path | None = option(
+    sampling_temperature: float | None = option(
         None,
-        "JSON list of training sources and their weights; the validation set "
-        "comes from --dataset or the validation files",
-        **PATH,
-        tags=("digested",),
+        "of N pairs of a source of the mixture, a pass has a share proportional to "
+        "the weight times N^(1 / T): with 5, small sources occur more often "
+        "(default: 1)",
+        kind=positive(float),
+        metavar="T",
     )
     source_language: str | None = option(
         None,
@@ -158,12 +158,6 @@ class CorpusOptions:
         f"(default: {MAX_LENGTH}; {PARSING_MAX_LENGTH} for parsing)",
         kind=positive(int),
     )
-    drop_invalid: bool = option(
-        False,
-        "drop pairs of text files with a line that is not UTF-8, and count "
-        "them; without it, all such lines are listed",
-        tags=("not compared",),
-    )
     allow_validation_in_training: bool = option(
         False,
         "train although all validation pairs are in training",
@@ -189,9 +183,10 @@ class CorpusOptions:
 
     @property
     def holds_out(self) -> bool:
-        """Whether the validation pairs are some of the training files."""
-        training = self.train_pairs or self.train_source
-        return bool(training) and not (self.validation_pairs or self.validation_source)
+        """Whether validation pairs that no file names are some of the training's."""
+        given = self.dataset or self.validation_pairs or self.validation_source
+        training = self.train_pairs or self.train_source or self.mixture
+        return bool(training) and not given
 
     @property
     def languages(self) -> tuple[str | None, str | None]:
@@ -231,11 +226,6 @@ class RunOptions:
         nargs="+",
         metavar="DEVICE",
         tags=("not recorded",),
-    )
-    deterministic: bool = option(
-        False,
-        "let a GPU, too, give the same bits each time, at some cost; a CPU "
-        "does so without it",
     )
     config: pathlib.Path | None = option(
         None,
@@ -307,7 +297,6 @@ FILES = option_names_tagged(Options, "text file")
 PAIRS = option_names_tagged(Options, "pair file")
 TREES = option_names_tagged(Options, "tree file")
 TFDS_OPTIONS = option_names_tagged(Options, "of a set")
-LINK_OPTIONS = ("alignments", "alignment_weight")
 LANGUAGES = ("source_language", "target_language")
 
 

@@ -9,33 +9,29 @@ from keras_transformer import Preset
 from keras_transformer.presets import find_preset
 from train import options
 from train.corpus_size_recipes import fill_in_recipe
-from train.data.vocabulary import check_placeholders, check_vocabulary, count_pieces
+from train.data.vocabulary import check_vocabulary, count_pieces
 from train.loop import multi_worker
-from train.loop.update_options import ALIGNMENT_WEIGHT, BATCH_TOKENS, INVERSE_SQRT
+from train.loop.update_options import BATCH_TOKENS, INVERSE_SQRT
 from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, CorpusOptions, Options
 from train.run.early_stopping import ValidationOptions
 from train.run.fine_tuning import FinishedRun
 
 # Options of which one must come with another one.
 NEEDED = {
-    "drop_invalid": ("train_source", "train_pairs", "mixture"),
     **dict.fromkeys(options.LANGUAGES, ("dataset", "mixture", *options.PAIRS)),
     "train_split": ("dataset",),
     "validation_split": ("dataset",),
-    "alignment_weight": ("alignments",),
+    "sampling_temperature": ("mixture",),
 }
 EXCLUDED = {
     "dataset": (*options.PAIRS, *options.FILES),
     "mixture": (options.PAIRS[0], *options.FILES[:2]),
     "train_split": ("mixture",),  # A source of it names its own.
-    "validation_size": ("dataset", "mixture", "validation_pairs", "validation_source"),
-    # The words of a pair must be those of the file.
-    "alignments": ("dataset", "mixture", "drop_invalid", "placeholders"),
+    "validation_size": ("dataset", "validation_pairs", "validation_source"),
 }
 NOT_OF_TREES = (
     *("dataset", *options.PAIRS, *options.FILES, "mixture", *options.TFDS_OPTIONS),
-    *("drop_invalid", "placeholders", "validation_size", *options.LINK_OPTIONS),
-    *("validate_bleu", "bleu_tokenize"),
+    *("placeholders", "validation_size", "validate_bleu", "bleu_tokenize"),
 )
 
 
@@ -67,15 +63,19 @@ def resolve(
         given = fill_in_recipe(given, preset, earlier or {}, num_pairs)
     if given.run.both_directions:
         refuse_obstacles("--both-directions", found)
-    tokenizer = check_tokenizer(given, start)
+    tokenizer = check_vocabulary(
+        given.vocabulary,
+        given.corpus.vocabulary_size,
+        given.run.init_from,
+        given.corpus.is_parsing,
+    )
     numbers = dataclasses.asdict(given.hyperparameters).items()
     preset = preset.replace(**{n: x for n, x in numbers if x is not None})
     given.training.check_schedule(preset)
     if start:
         asked = given.corpus
         start.check_shape(preset, asked.vocabulary_size, asked.max_length)
-    validation = resolve_validation(given.validation, given.training.validate_every)
-    given = dataclasses.replace(given, validation=validation)
+    given = dataclasses.replace(given, validation=resolve_validation(given.validation))
     is_set = given.corpus.dataset and not given.corpus.mixture
     filled = {
         **default_sizes(given, start, tokenizer),
@@ -83,7 +83,6 @@ def resolve(
         "preset": None if start else default_preset(given),
         "batch_tokens": BATCH_TOKENS,
         "schedule": INVERSE_SQRT,
-        "alignment_weight": ALIGNMENT_WEIGHT if given.corpus.alignments else None,
         "both_directions": False,
     }
     asked = values_of(given)
@@ -148,22 +147,17 @@ def choose_recipe(given: Options, earlier: dict | None, obstacles: list[str]) ->
     return CORPUS_SIZE_RECIPE if small else PAPER_RECIPE
 
 
-def resolve_validation(
-    validation: ValidationOptions, validate_every: int
-) -> ValidationOptions:
+def resolve_validation(validation: ValidationOptions) -> ValidationOptions:
     """Checks the score that decides, and fills in its default."""
     best_by, needed = validation.best_by, None
     if best_by and not validation.patience:
         needed = "--patience N"
     elif best_by in ("bleu", "chrf") and not validation.validate_bleu:
         needed = "--validate-bleu N"
-    elif best_by in ("bleu", "chrf") and validation.validate_bleu % validate_every:
-        # Only checkpoints after validations are kept for the final model.
-        needed = "--validate-bleu N, a multiple of --validate-every"
     if needed:
-        bleu = validation.validate_bleu
-        received = f"--validate-bleu {bleu}" if bleu else f"--best-by {best_by} alone"
-        raise UserError(f"--best-by {best_by} needs {needed}. Received: {received}")
+        raise UserError(
+            f"--best-by {best_by} needs {needed}. Received: --best-by {best_by} alone"
+        )
     if validation.patience:
         best_by = best_by or "loss"
     return dataclasses.replace(validation, best_by=best_by)
@@ -188,22 +182,6 @@ def refuse_obstacles(option: str, obstacles: list[str]) -> None:
             f"{option} is for translation models that start from random weights "
             f"on one machine. Received: {obstacles[0]}"
         )
-
-
-def check_tokenizer(given: Options, start: FinishedRun | None) -> bytes | None:
-    """Checks the options of the vocabulary; returns the model of --tokenizer."""
-    tokenizer = check_vocabulary(
-        given.vocabulary,
-        given.corpus.vocabulary_size,
-        given.run.init_from,
-        given.corpus.is_parsing,
-    )
-    if given.corpus.placeholders and tokenizer:
-        check_placeholders([tokenizer], "--tokenizer", given.vocabulary.tokenizer)
-    if given.corpus.placeholders and start:
-        wanted = "--init-from, or come with --extend-vocabulary"
-        check_placeholders(filter(None, start.protos), wanted, start.run_dir)
-    return tokenizer
 
 
 def refuse_hold_out(corpus: CorpusOptions, reason: str) -> None:

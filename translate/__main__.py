@@ -79,9 +79,10 @@ def check_options(options: TranslateOptions) -> None:
         raise UserError(f"no such file: {path}")
     format = choose_format(options, path)
     kind = "a folder" if path and path.is_dir() else f"--format {format}"
+    other = kind if kind != f"--format {LINES}" else options.glossary and "--glossary"
     for name, given in (("trees", options.trees), ("sample", options.sampling.sample)):
-        if given and kind != f"--format {LINES}":
-            raise UserError(f"--{name} must be left out with {kind}. Received: both")
+        if given and other:
+            raise UserError(f"--{name} must be left out with {other}. Received: both")
     if path and output and output.exists() and output.samefile(path):
         raise UserError(
             f"--output must be another file than --input. Received: {output}"

@@ -9,16 +9,20 @@ import json
 import pathlib
 import time
 
+import numpy as np
+
 from command_line import bleu_tokenizer
 from command_line.errors import UserError, exit_on_user_error
 from command_line.options import flag, option, parse_command
 from command_line.progress import show_progress
 from command_line.text_files import read_lines
+from documents.glossary import Glossary
 from text_processing.treebanks import read_trees
 from translate.line_batching import print_warnings, translate_lines
 from translate.loading import TranslatorOptions, load
 from translate.scoring import parse_scores, translation_scores
 
+OF_TRANSLATIONS = ("bleu_tokenize", "paper_bleu", "confidence", "at_least", "glossary")
 FILE = {"kind": pathlib.Path, "metavar": "FILE"}
 
 
@@ -64,7 +68,7 @@ def check_test_set(options: EvaluateOptions) -> None:
             f"Received: {', '.join(map(flag, given)) or 'neither'}"
         )
     if options.trees:
-        for name in ("bleu_tokenize", "paper_bleu", "confidence", "at_least"):
+        for name in OF_TRANSLATIONS:
             if getattr(options, name):
                 raise UserError(f"{flag(name)} is of translations. Received: --trees")
 
@@ -121,12 +125,23 @@ def run(options: EvaluateOptions) -> None:
             translations, references, options.paper_bleu, options.confidence, tokenize
         )
     results["truncated"] = counts["truncated"]
+    if options.glossary:
+        results["terms"] = count_terms(runtime.glossary, sources, translations)
     print_results(options, results, len(sources), seconds)
     if options.at_least and results["bleu"]["score"] < options.at_least:
         raise SystemExit(
             f"BLEU must be at least {options.at_least}. "
             f"Received: {results['bleu']['score']:.2f}"
         )
+
+
+def count_terms(
+    glossary: Glossary, sources: list[str], translations: list[str]
+) -> dict[str, int]:
+    """Returns the number of terms, and of those whose target terms are there."""
+    pairs = zip(sources, translations, strict=True)
+    counts = np.array([glossary.count(*pair) for pair in pairs]).sum(axis=0)
+    return dict(zip(("count", "translated"), counts.tolist(), strict=True))
 
 
 def print_results(
@@ -139,6 +154,9 @@ def print_results(
         return
     kind = parse_scores if options.trees else translation_scores
     print("\n".join(kind.describe_scores(results)))
+    if terms := results.get("terms"):
+        share = 100 * terms["translated"] / max(1, terms["count"])
+        print(f"{'terms':18}{share:6.2f}  % of {terms['count']:,}")
     print(
         f"{'speed':18}{speed:6.1f}  sentences a second ({count:,} in {seconds:.1f} s)"
     )

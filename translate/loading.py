@@ -5,6 +5,7 @@ import pathlib
 
 from command_line.errors import UserError, refuse_damage
 from command_line.options import mutually_exclusive, option, part
+from documents.glossary import GlossaryFile, parse_glossary_file, read_glossary
 from export.bundle.file_layout import CTRANSLATE2_MODEL, LITERT_STEP, SAVED_MODEL
 from export.bundle.versions import EXPORT_DIR, find_version
 from translate.line_batching import BatchOptions
@@ -45,9 +46,28 @@ class ModelOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TranslatorOptions(BatchOptions):
-    """The model, its languages, its client and the batch size."""
+class GlossaryOptions:
+    """How the terms of glossaries match."""
 
+    match_case: bool = option(
+        False,
+        "terms match in their own case only, and target terms keep theirs; else one "
+        "in lower case gets a capital where it begins a sentence",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslatorOptions(BatchOptions, GlossaryOptions):
+    """The model, its languages and client, the batch size and a glossary."""
+
+    glossary: GlossaryFile | None = option(
+        None,
+        "terms that translations must have: a term, a tab and its target term a line; "
+        "needs an export with the signature `align`. A line may end in a tab and a "
+        "pair of codes; SOURCE:TARGET=FILE leaves out those of other pairs",
+        kind=parse_glossary_file,
+        metavar="FILE",
+    )
     model: ModelOptions = mutually_exclusive()
     source_language: str = option("", **SOURCE_LANGUAGE)
     target_language: str = option("", **TARGET_LANGUAGE)
@@ -55,7 +75,8 @@ class TranslatorOptions(BatchOptions):
 
 
 def load(options: TranslatorOptions) -> Runtime:
-    """Returns the runtime that the options name."""
+    """Returns the runtime that the options name, with their glossary."""
+    glossary = options.glossary and read_glossary(options.glossary, options.match_case)
     codes = options.source_language, options.target_language
     if options.model.server:
         runtime = connect(options.model.server, options.client)
@@ -63,7 +84,8 @@ def load(options: TranslatorOptions) -> Runtime:
             runtime.find_language_inputs()
     else:
         runtime = load_export(options.model.export_dir)
-    return choose_languages(runtime, *codes)
+    runtime = choose_languages(runtime, *codes)
+    return runtime if glossary is None else runtime.with_glossary(glossary)
 
 
 def choose_languages(runtime: Runtime, source: str, target: str) -> Runtime:
@@ -82,19 +104,14 @@ def choose_languages(runtime: Runtime, source: str, target: str) -> Runtime:
     return view
 
 
-def load_export(export_dir: pathlib.Path, version: int | None = None) -> Runtime:
-    """Loads a version of an export, by default the newest.
+def load_export(export_dir: pathlib.Path) -> Runtime:
+    """Loads the newest version of an export.
 
     Raises:
         UserError: If it does not exist or is damaged, or if what it needs is
             not installed.
     """
-    folder = find_export(export_dir, version)
+    folder = find_version(export_dir, *RUNTIMES)
     make = next(RUNTIMES[file] for file in RUNTIMES if (folder / file).exists())
     with refuse_damage(folder, "; `python -m export.check` says more"):
         return make(folder)
-
-
-def find_export(export_dir: pathlib.Path, version: int | None = None) -> pathlib.Path:
-    """Returns the folder of a version, by default of the newest."""
-    return find_version(export_dir, *RUNTIMES, version=version)

@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable
 
 from benchmarks.decoding import systems
+from benchmarks.decoding.loading import Setting, Translate
 from benchmarks.interleaved_runs import Threads, answer_orders, peak_memory
 
 WARM_UP_CASE = "warm-up"  # The case that is not timed.
 
 
-def decode(translate: systems.Translate, batches: list[dict]) -> dict[str, list]:
+def decode(translate: Translate, batches: list[dict]) -> dict[str, list]:
     """Returns the seconds of each batch, and all translations in order."""
     seconds, outputs = [], []
     for batch in batches:
@@ -27,7 +28,7 @@ def decode(translate: systems.Translate, batches: list[dict]) -> dict[str, list]
 
 def start(options: dict) -> Callable[[str], dict]:
     folder, threads = pathlib.Path(options["folder"]), Threads(*options["threads"])
-    setting = systems.Setting(folder, threads, *options["setting"])
+    setting = Setting(folder, threads, *options["setting"])
     translate = getattr(systems, options["load"])(setting)
     cases = json.loads(pathlib.Path(options["cases"]).read_text())
     decode(translate, cases[WARM_UP_CASE])

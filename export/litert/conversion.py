@@ -38,15 +38,22 @@ def convert(function: Callable, precision: str) -> bytes:
         converter = tf.lite.TFLiteConverter.from_saved_model(folder)
         if precision == "int8":
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        return share_constants(converter.convert())
+        return simplify(converter.convert())
 
 
-def share_constants(content: bytes) -> bytes:
-    """Keeps constants that are equal, as tied embeddings are, once."""
+def simplify(content: bytes) -> bytes:
+    """Keeps equal constants, as tied embeddings are, once, and makes calls faster.
+
+    After `top_k` of a tensor whose sizes are marked as dynamic, each call would
+    prepare the operations anew. The marks are needed at inputs and outputs only.
+    """
     model = flatbuffer_utils.convert_bytearray_to_object(bytearray(content))
     places = {}
     for graph in model.subgraphs:
-        for tensor in graph.tensors:
+        dynamic = {*graph.inputs, *graph.outputs}
+        for index, tensor in enumerate(graph.tensors):
+            if index not in dynamic:
+                tensor.shapeSignature = None
             data = model.buffers[tensor.buffer].data
             if data is not None and len(data):
                 key = np.asarray(data).tobytes()

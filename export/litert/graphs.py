@@ -32,6 +32,7 @@ from keras_transformer.search.tensorflow.layers import (
     run_encoder,
 )
 
+transpose = tf.linalg.matrix_transpose
 FORBIDDEN = -1e30  # Attention logit of what a query may not attend to.
 
 
@@ -40,7 +41,7 @@ def make_encoder(transformer: Transformer, max_length: int, precision: str) -> C
 
     Its input is `ids`, int32 `(B, S)`, `S` at most `max_length`, with 0 as padding.
     Its outputs are `memory_mask`, `(B, 1, S)`, 0 or `FORBIDDEN`; `memory_keys_0`,
-    `(H, B, S, d_k)`, divided by `sqrt(d_k)`, `memory_values_0`, `(H, B, S, d_v)`,
+    `(H, B, d_k, S)`, divided by `sqrt(d_k)`, `memory_values_0`, `(H, B, S, d_v)`,
     and so on. A subclass that computes something else, and a model that `quantize` has
     changed, are refused.
     """
@@ -67,17 +68,17 @@ def make_encoder(transformer: Transformer, max_length: int, precision: str) -> C
         x = look_up(transformer.embedding_of_sources, ids, precision)
         # Not `tf.range`: the fast kernels need shapes that nothing computes.
         x += tf.gather(positions, tf.cumsum(is_token * 0 + 1, axis=1) - 1)
-        x = run_encoder(
-            transformer.encoder,
-            tf.expand_dims(x, 0),  # (1, B, S, D)
-            lambda layer, x: attend(
-                layer, *project(layer, x, "query", "key", "value"), mask
-            )[0],
-        )
+
+        def self_attend(layer, x):
+            queries, keys, values = project(layer, x, "query", "key", "value")
+            return attend(layer, queries, transpose(keys), values, mask)[0]
+
+        x = tf.expand_dims(x, 0)  # (1, B, S, D)
+        x = run_encoder(transformer.encoder, x, self_attend)
         outputs = {"memory_mask": mask}
         for i, layer in enumerate(transformer.decoder.layers):
             keys, values = project(layer.memory_attention, x, "key", "value")
-            outputs[f"memory_keys_{i}"] = keys
+            outputs[f"memory_keys_{i}"] = transpose(keys)
             outputs[f"memory_values_{i}"] = values
         return outputs
 
@@ -141,7 +142,8 @@ def make_step(
             outputs.update({f"keys_{i}": keys, f"values_{i}": values})
             keys = tf.concat([keys, inputs[f"keys_{i}"]], axis=2)
             values = tf.concat([values, inputs[f"values_{i}"]], axis=2)
-            return attend(attention, queries, keys, values, inputs["mask"])[0]
+            mask = inputs["mask"]
+            return attend(attention, queries, transpose(keys), values, mask)[0]
 
         def attend_to_memory(i, x):
             attention = layers[i].memory_attention
@@ -206,18 +208,18 @@ def step_inputs(transformer: Transformer) -> dict[str, tf.TensorSpec]:
     def add(name, *shape):
         specs[name] = tf.TensorSpec(shape, tf.float32, name)
 
-    def add_pair(prefix, i, layer):
-        add(f"{prefix}keys_{i}", layer.num_heads, None, None, layer.key_dim)
-        add(f"{prefix}values_{i}", layer.num_heads, None, None, layer.value_width)
-
     add("memory_mask", None, 1, None)
     for i, layer in enumerate(transformer.decoder.layers):
         if layer.mixer == "ssru":
             add(f"state_{i}", None, None, transformer.architecture.hidden_dim)
         else:
+            own = layer.self_attention
             add("mask", None, None, None)
-            add_pair("", i, layer.self_attention)
-        add_pair("memory_", i, layer.memory_attention)
+            add(f"keys_{i}", own.num_heads, None, None, own.key_dim)
+            add(f"values_{i}", own.num_heads, None, None, own.value_width)
+        memory = layer.memory_attention
+        add(f"memory_keys_{i}", memory.num_heads, None, memory.key_dim, None)
+        add(f"memory_values_{i}", memory.num_heads, None, None, memory.value_width)
     return specs
 
 
@@ -272,11 +274,12 @@ def split_heads(layer, x):
 
 
 def attend(layer, queries, keys, values, mask):
-    """Computes attention (equation 1) of all queries to all keys `(H, B, S, d)`.
+    """Computes attention (equation 1) of all queries to all keys `(H, B, d, S)`.
 
-    Returns the output, `(1, B, T, D)`, and the weights, `(H, B, T, S)`.
+    Multiplying keys that a graph gets in this form is faster. Returns the output,
+    `(1, B, T, D)`, and the weights, `(H, B, T, S)`.
     """
-    logits = tf.matmul(queries, keys, transpose_b=True) + tf.expand_dims(mask, 0)
+    logits = tf.matmul(queries, keys) + tf.expand_dims(mask, 0)
     weights = tf.nn.softmax(logits)
     heads = tf.split(tf.matmul(weights, values), layer.num_heads, axis=0)
     return apply_linear(layer.output_projection, tf.concat(heads, axis=3)), weights

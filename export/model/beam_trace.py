@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.search.beam_search import pad_missing
+from keras_transformer.search.beam_step import pad_missing
 from keras_transformer.search.options import SearchOptions, length_penalty_of
 from keras_transformer.search.tensorflow import search_loop
 from keras_transformer.search.tensorflow.candidates import find_continuations

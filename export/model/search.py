@@ -162,19 +162,6 @@ class Search(tf.Module):
             find, options, source_ids, max_lengths, length_penalty, prefix_ids
         )
 
-    def find_by_rules(self, source_ids, lengths, prefix_ids, **rules) -> Hypotheses:
-        """Searches with `no_repeat_ngram` and `min_length`, int32 `(B,)`."""
-
-        def find(source_ids, max_lengths, prefix_ids, rules):
-            options = dataclasses.replace(self.options, **rules)
-            return self._search(source_ids, max_lengths, options, prefix_ids)
-
-        limits = limits_of(lengths, self._settings.max_extra_length)
-        prefix_ids = or_empty(prefix_ids, lengths)
-        return self._in_chunks(
-            find, self.options, source_ids, limits, prefix_ids, rules
-        )
-
     def _search(self, source_ids, max_lengths, options, prefix_ids=None):
         """Searches for all sentences at once."""
         transformer, kernel = self._model()

@@ -27,11 +27,6 @@ INPUTS = {
     ),
     "translate_ids": (spec("ids", tf.int32, 2),),
     "translate_document": TEXT,
-    "translate_constrained": (
-        *TEXT,
-        spec("no_repeat_ngram", tf.int32),
-        spec("min_length", tf.int32),
-    ),
     "sample": (
         *TEXT,
         spec("temperature", tf.float32),

@@ -225,18 +225,6 @@ class Translator(tf.Module):
         )
         return {**self._describe(text, search, prefix_ids, was_cut), "error": error}
 
-    def translate_constrained(self, text, no_repeat_ngram, min_length):
-        """Translates with constraints for each sentence; 0 means none.
-
-        They replace those of the settings. The outputs are those of
-        `translate_options`.
-        """
-        text, rules, error = with_invalid_rows_blanked(
-            text, no_repeat_ngram=no_repeat_ngram, min_length=min_length
-        )
-        search = functools.partial(self._search.find_by_rules, **rules)
-        return {**self._describe(text, search), "error": error}
-
     def sample(self, text, temperature, top_k, top_p, seed):
         """Samples a translation of each sentence, as `Sampling` describes.
 

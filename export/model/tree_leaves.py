@@ -2,6 +2,7 @@
 
 import numpy as np
 import tensorflow as tf
+from sentencepiece import sentencepiece_model_pb2
 
 from keras_transformer import SubwordTokenizer
 from keras_transformer.search.tree_constraint import TAG, TreeConstraint
@@ -19,9 +20,6 @@ class TreeLeaves:
     """
 
     def __init__(self, tokenizer: SubwordTokenizer, proto: bytes, vocabulary_size: int):
-        # Not above: Apache Beam's protobuf is too old for it.
-        from sentencepiece import sentencepiece_model_pb2
-
         self._tokenizer = tokenizer
         pieces = sentencepiece_model_pb2.ModelProto.FromString(proto).pieces
         symbols = {

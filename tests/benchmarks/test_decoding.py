@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from benchmarks.decoding import __main__ as decoding, systems
+from benchmarks.decoding import __main__ as decoding, loading, systems
 from benchmarks.decoding.inputs import choose_batches, make_cases, make_transformer
 from benchmarks.decoding.worker import decode
 from benchmarks.interleaved_runs import NotMeasuredError, Threads
@@ -33,7 +33,7 @@ class Tokenizer:
 
 @pytest.fixture(autouse=True)
 def tokenizer(monkeypatch):
-    monkeypatch.setattr(systems, "load_tokenizer", lambda setting: Tokenizer())
+    monkeypatch.setattr(loading, "load_tokenizer", lambda setting: Tokenizer())
 
 
 def test_batches_are_of_neighbours_and_evenly_taken():
@@ -66,7 +66,7 @@ def test_workers_translate_parts_of_a_batch():
         parts.append(batch["texts"])
         return [text.upper() for text in batch["texts"]]
 
-    translate = systems.in_parts(systems.Setting(None, Threads(workers=2)), translate)
+    translate = loading.in_parts(loading.Setting(None, Threads(workers=2)), translate)
 
     assert translate({"texts": ["a", "b", "c"]}) == ["A", "B", "C"]
     assert sorted(parts) == [["a", "c"], ["b"]]
@@ -87,7 +87,7 @@ def endless(tmp_path_factory):
 
 def test_a_random_model_decodes_as_long_as_it_is_told(endless):
     transformer, folder = endless
-    translate = systems.load_package(systems.Setting(folder, beam_size=1))
+    translate = systems.load_package(loading.Setting(folder, beam_size=1))
 
     found = decode(translate, [BATCH])["outputs"]
 
@@ -110,7 +110,7 @@ def test_a_random_model_decodes_as_long_as_it_is_told(endless):
 def test_a_peer_decodes_as_long_as_it_is_told(system, endless):
     _, folder = endless
     load, *settings = systems.SYSTEMS[system]
-    setting = systems.Setting(folder, Threads(), *settings)
+    setting = loading.Setting(folder, Threads(), *settings)
 
     found = decode(load(setting), [BATCH])["outputs"]
 
@@ -123,11 +123,11 @@ def test_a_peer_decodes_as_long_as_it_is_told(system, endless):
 
 def test_a_system_that_decodes_less_is_left_out():
     with pytest.raises(NotMeasuredError, match="2 tokens instead of 3"):
-        systems.cut_ends([[7, 7]], length=3)
+        loading.cut_ends([[7, 7]], length=3)
 
 
 def test_ends_are_not_compared():
-    assert systems.cut_ends([[7, 7, 1], [8]], length=None) == [[7, 7], [8]]
+    assert loading.cut_ends([[7, 7, 1], [8]], length=None) == [[7, 7], [8]]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from benchmarks.model_sizes import SIZES
-from benchmarks.training import __main__ as training, corpus_cost
+from benchmarks.training import __main__ as training
 from benchmarks.training.random_batches import make_batch
 from benchmarks.training.worker import SYSTEMS, start
 
@@ -64,12 +64,3 @@ def test_updates_are_measured_side_by_side(capsys):
     assert [int(row[4]) >= 1 for row in rows] == [True] * 4
     assert ["×" in row[7] for row in rows] == [False, True] * 2
     assert peak.startswith("matmul peak: ")
-
-
-@pytest.mark.slow
-def test_the_cost_of_a_corpus_is_measured(capsys):
-    corpus_cost.main(["--pairs", "300", "600"])
-
-    head, _, *rows = capsys.readouterr().out.splitlines()
-    assert head == "| pairs | 300 | 600 | 36 million (by the slope) |"
-    assert len(rows) == len(corpus_cost.UNITS)

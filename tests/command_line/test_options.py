@@ -117,17 +117,14 @@ def test_a_path_is_one_of_this_machine(capsys, path):
     "module",
     [
         "train.options",
-        "train.average",
         "convert.__main__",
         "export.__main__",
-        "translate.bulk.__main__",
         "export.check",
         "translate.evaluate",
         "translate.explain",
         "serve.__main__",
         "translate.__main__",
         "paper.table2",
-        "paper.table3.__main__",
     ],
 )
 def test_help_explains_each_option_of_a_command(module, monkeypatch, capsys):

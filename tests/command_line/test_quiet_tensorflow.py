@@ -100,15 +100,8 @@ def test_a_command_is_quiet_unless_it_fails_or_is_debugged(
 
 
 # The demo runs the other commands of these packages, which start alike.
-@pytest.mark.parametrize(
-    "command",
-    [
-        "train",
-        pytest.param("convert", marks=pytest.mark.slow),
-        pytest.param("translate.bulk", marks=pytest.mark.slow),
-        pytest.param("paper.table1", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["train", "convert", "paper.table1"])
 def test_a_command_says_nothing_but_its_own(command):
     done = run("-m", command, "--help")
 

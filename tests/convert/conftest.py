@@ -10,10 +10,10 @@ from tests.helpers.error_capture import refusal
 def refused(capsys, tmp_path):
     """Function to the line that refuses a command, which then wrote nothing."""
 
-    def run(command, *arguments, out="--run-dir"):
+    def run(command, *arguments):
         target = tmp_path / "out" / "run"
         target.parent.mkdir(exist_ok=True)
-        line = refusal(capsys, main, [command, *arguments, out, target])
+        line = refusal(capsys, main, [command, *arguments, "--run-dir", target])
         assert line.startswith("error: ")
         assert not list(target.parent.iterdir())
         return line

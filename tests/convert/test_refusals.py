@@ -12,20 +12,17 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 from command_line.errors import UserError
-from convert import to_hugging_face
 from convert.__main__ import main
 from convert.vocabularies import make_vocabulary, read_proto, replace_ids
 from convert.weight_mapping import count_weights, weights_of
-from keras_transformer import PRESETS, Transformer
+from keras_transformer import Transformer
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.other_systems.converted_runs import (
     LANGUAGE_TOKEN,
-    CustomOutputModel,
     make_table,
     pieces_of,
     train_spm,
-    write_converted_run,
 )
 from tests.helpers.other_systems.marian_files import (
     OUR_ORDER,
@@ -85,12 +82,12 @@ def test_the_plain_folder_is_taken(tmp_path):
     (folder / "README.md").write_text("license: none")
     run_dir = tmp_path / "run"
 
-    main(["opus-mt", "--model-dir", str(folder), "--run-dir", str(run_dir)])
+    main(["hugging-face", "--model-dir", str(folder), "--run-dir", str(run_dir)])
 
     assert (run_dir / "README.md").read_text() == "license: none"
     arguments = json.loads((run_dir / "arguments.json").read_text())
     assert arguments["decoding"]["beam_size"] == 6
-    assert arguments["origin"]["format"] == "opus-mt"
+    assert arguments["origin"]["format"] == "hugging-face"
 
 
 def without(name):
@@ -140,7 +137,7 @@ FC1 = "model.encoder.layers.0.fc1.weight"
 def test_a_model_of_hugging_face(changes, words, tmp_path, refused):
     folder = write_opus(tmp_path / "opus", **changes)
 
-    assert re.search(words, refused("opus-mt", "--model-dir", folder))
+    assert re.search(words, refused("hugging-face", "--model-dir", folder))
 
 
 def write(name, text):
@@ -176,12 +173,12 @@ def test_a_folder(change, words, tmp_path, refused):
     folder = write_opus(tmp_path / "opus")
     change(folder)
 
-    assert re.search(words, refused("opus-mt", "--model-dir", folder))
+    assert re.search(words, refused("hugging-face", "--model-dir", folder))
 
 
 def test_a_run_folder_that_holds_something(tmp_path, capsys):
     folder = write_opus(tmp_path / "opus")
-    arguments = ["opus-mt", "--model-dir", folder, "--run-dir", folder]
+    arguments = ["hugging-face", "--model-dir", folder, "--run-dir", folder]
 
     assert "--run-dir must be a new folder" in refusal(capsys, main, arguments)
 
@@ -267,35 +264,6 @@ def test_a_vocabulary_or_an_output_matrix_of_another_model(spm, refused_marian):
     assert "decoder_ff_logit_out_W of " in refused_marian(tensors)
 
 
-def test_a_model_that_replaces_parts_or_is_quantized():
-    custom = CustomOutputModel(9, PRESETS["tiny"].architecture)
-    with pytest.raises(UserError, match="compute_logits of CustomOutputModel"):
-        to_hugging_face.check_architecture(custom)
-
-    model = Transformer.from_preset("tiny", 9, norm="post", num_layers=1)
-    model.quantize("int8")
-    with pytest.raises(UserError, match="--run-dir must not be quantized. Rec"):
-        to_hugging_face.check_architecture(model)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("tied_output", False),
-        ("position_offset", 2),
-        ("activation", "tanh"),
-        ("norm_epsilon", 1e-2),
-        ("key_dim", 3),
-        ("norm", "pre"),
-    ],
-)
-def test_an_architecture_that_marian_lacks(name, value):
-    model = Transformer.from_preset("base", 9, num_layers=1, **{name: value})
-
-    with pytest.raises(UserError, match=f"{name} of a model of .* for Marian must be"):
-        to_hugging_face.check_architecture(model)
-
-
 @pytest.mark.parametrize("mixer", ["attention", "ssru"])
 def test_counts_the_weights_of_the_matrices_of_layers(mixer):
     """By which a model is refused that no file can hold."""
@@ -310,7 +278,7 @@ def test_counts_the_weights_of_the_matrices_of_layers(mixer):
 
 def convert_opus(folder, run_dir, **contents):
     write_opus(folder, **contents)
-    main(["opus-mt", "--model-dir", str(folder), "--run-dir", str(run_dir)])
+    main(["hugging-face", "--model-dir", str(folder), "--run-dir", str(run_dir)])
     library = sentencepiece.SentencePieceProcessor(
         model_file=str(run_dir / "tokenizer.model")
     )
@@ -382,20 +350,6 @@ def test_a_character_that_only_the_table_has_costs_what_an_unknown_one_does(seed
     assert found == theirs.encode(texts, out_type=str)
     alone = sum("ß" in pieces for pieces in found)
     assert 10 < alone < 90
-
-
-def test_a_run_with_another_tokenizer_or_without_model(tmp_path, refused):
-    like_theirs = {"decoder_mixer": "attention", "tied_output": True}
-    like_theirs |= {"max_wavelength": 10_000.0, "position_offset": 0}
-    write_converted_run(tmp_path / "run", **like_theirs)
-    other = (tmp_path / "run" / "tokenizer.model").read_bytes()
-    (tmp_path / "run" / "target_tokenizer.model").write_bytes(other)
-
-    line = refused("to-marian", "--run-dir", tmp_path / "run", out="--model-dir")
-
-    assert "must be the model's, which has 62 pieces. Received: 63" in line
-    line = refused("to-marian", "--run-dir", tmp_path, out="--model-dir")
-    assert "has no model.keras" in line
 
 
 def test_a_vocabulary_with_another_meaning_for_a_special_piece():

@@ -7,7 +7,8 @@ from functools import cache
 import pytest
 
 from demo_corpus import lexicon
-from demo_corpus.generator import Sentence, demo_corpus, held_out_combinations, patterns
+from demo_corpus.generator import demo_corpus, held_out_combinations
+from demo_corpus.sentence import Sentence, patterns
 
 DETERMINERS = ("the", "a", "an", "my", "your", "his", "her", "our", "their")
 DETERMINERS += ("this", "that", "these", "those", "two", "three", "many")

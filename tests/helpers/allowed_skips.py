@@ -14,8 +14,6 @@ ALLOWED_REASONS = (
     f"{PEER_REASON}chromium",  # There is not always an apt-get to bring it,
     f"{PEER_REASON}caddy",  # or this.
     f"{PEER_REASON}npm",  # Nor Node.js, nor the network to its registry.
-    # It has an environment of its own: `make bulk`.
-    f"{PEER_REASON}apache_beam",
     "needs Linux",
 )
 

@@ -44,18 +44,15 @@ class Servable:
         twin._max_batch_size = size
         return twin
 
-    def check_model(self, name, version=None):
-        """Refuses a model or version that is not there."""
-        if name == self.name and version in (None, self.version):
-            return
-        wanted = "Latest" if version is None else "Specific"
-        arguments = name if version is None else f"{name}, {version}"
-        raise ServerError(
-            Status.NOT_FOUND, f"Servable not found for request: {wanted}({arguments})"
-        )
+    def check_model(self, name):
+        """Refuses a model that is not there."""
+        if name != self.name:
+            raise ServerError(
+                Status.NOT_FOUND, f"Servable not found for request: Latest({name})"
+            )
 
-    def predict(self, signature_name, inputs, output_filter=()):
-        """Returns a dict from output to array; no `output_filter` means all."""
+    def predict(self, signature_name, inputs):
+        """Returns a dict from output to array."""
         signature_name = signature_name or "serving_default"
         if signature_name not in self.signatures:
             raise ServerError(
@@ -69,10 +66,7 @@ class Servable:
             raise invalid(  # `batching_session.cc`
                 f"Task size {size} is larger than maximum input batch size {limit}"
             )
-        for name in output_filter:
-            if name not in signature.outputs:
-                raise invalid(f"output tensor alias not found in signature: {name}")
-        names = list(output_filter) or sorted(signature.outputs)
+        names = sorted(signature.outputs)
         fetches = [signature.outputs[name].name for name in names]
         try:
             outputs = self._session.run(fetches, feeds)

@@ -64,7 +64,7 @@ def check_layer(cls, init_kwargs, inputs, output_shape, num_weights, tmp_path):
     model = keras.Model(symbols, layer(**symbols))
     before = [weight.numpy().copy() for weight in layer.trainable_weights]
     if before:  # Keras warns where there is nothing to train.
-        model.compile("sgd", "mse")
+        model.compile("sgd", "mse", run_eagerly=True)  # Tracing takes longer.
         target = np.random.default_rng(0).normal(size=output_shape)
         model.fit(inputs, target, verbose=0)
     for weight, old in zip(layer.trainable_weights, before, strict=True):

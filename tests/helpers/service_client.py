@@ -105,7 +105,7 @@ def serve_function(translate, **limits):
     return serve({("en", "es"): FunctionRuntime(translate)}, **limits)
 
 
-def wait_until(holds, seconds=30):
+def wait_until(holds, seconds=120):
     """Waits for what another thread does."""
     until = time.monotonic() + seconds
     while not holds():

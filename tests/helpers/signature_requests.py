@@ -49,20 +49,6 @@ def ask_options(texts):
     return options_inputs(texts, n % 4 / 2, n % 9 - 1, [PREFIXES[i] for i in n % 4])
 
 
-def constrained_inputs(texts, size=0, least=0):
-    return {
-        **ask(texts),
-        "no_repeat_ngram": ints(np.broadcast_to(size, len(texts))),
-        "min_length": ints(np.broadcast_to(least, len(texts))),
-    }
-
-
-def ask_constrained(texts):
-    """One row in ten or so has an error."""
-    n = checksums(texts)
-    return constrained_inputs(texts, n % 5, n % 10 - 1)
-
-
 def sample_inputs(texts, seeds, temperature=1.0, top_k=0, top_p=1.0):
     return {
         **ask(texts),
@@ -98,7 +84,6 @@ REQUESTS = {
     "translate_options": ask_options,
     "translate_ids": ask_ids,
     "translate_document": ask,
-    "translate_constrained": ask_constrained,
     "sample": ask_sample,
     "score": ask_pair,
     "align": ask_pair,

@@ -1,7 +1,10 @@
 """Trains small models: on random ids, and by `python -m train` on a tiny corpus."""
 
+from unittest import mock
+
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 import train.__main__ as train_command
@@ -56,6 +59,14 @@ def assert_same_run(run_dir, other):
         *(load_weights(run / "model.keras") for run in (run_dir, other)), strict=True
     ):
         np.testing.assert_array_equal(a, b)
+
+
+def claim_run(command):
+    """Runs `python -m train` until its first update; returns its training plan."""
+    with mock.patch.object(train_command.fit, "fit", side_effect=SystemExit) as fit:
+        with pytest.raises(SystemExit):
+            train_command.main(list(map(str, command)))
+        return fit.call_args.args[1]
 
 
 def refused(capsys, arguments):

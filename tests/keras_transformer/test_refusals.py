@@ -94,7 +94,12 @@ WRONG_VALUES = [
         "architecture",
         ["base"],
     ),
-    ("no model.keras.*-m convert opus-mt", [PRETRAINED], "run_dir", ["an/opus-mt"]),
+    (
+        "no model.keras.*-m convert hugging-face",
+        [PRETRAINED],
+        "run_dir",
+        ["an/opus-mt"],
+    ),
     ("no tokenizer.model.*-m convert", [TOKENIZER], "run_dir", ["an/opus-mt"]),
     (r"in \[0, 1\)", [kt.SmoothedCrossentropy], "label_smoothing", NO_SHARES),
     # It would count padding.

@@ -128,7 +128,7 @@ def detokenize_in_graph(tokenizer):
     )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(rows=st.lists(PARTS, max_size=5))
 def test_bytes_that_are_no_whole_character_are_left_out(
     tokenizer, library, detokenize_in_graph, rows

@@ -150,8 +150,7 @@ def test_the_logits_carry_no_mask(model):
 
 
 @pytest.mark.parametrize("grows", [False, True], ids=["written", "grows"])
-@pytest.mark.parametrize("positions", ["sine", "learned"])
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize(("norm", "positions"), [("post", "learned"), ("pre", "sine")])
 def test_cached_equals_uncached_for_every_beam(norm, positions, grows):
     beams = 3
     model = make_model(norm=norm, positions=positions, sequence_length=7)

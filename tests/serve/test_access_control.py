@@ -21,9 +21,7 @@ MODELS = {("en", "es"): FunctionRuntime(ReversingModel())}
 
 def request_from(host):
     return types.SimpleNamespace(
-        client=(host, 5000),
-        state=types.SimpleNamespace(log={}),
-        url=types.SimpleNamespace(path="/translate"),
+        client=(host, 5000), url=types.SimpleNamespace(path="/translate")
     )
 
 
@@ -79,10 +77,9 @@ def test_keys_have_rates_of_their_own(tmp_path, capsys):
     (tmp_path / "keys").write_text("ann: key-of-ann\nkey-of-bob")
     keys = read_keys(tmp_path / "keys")
     access = AccessControl(keys, limits.parse_many("1/hour"))
-    ann, bob = (request_from("10.0.0.1") for _ in range(2))
 
-    access.admit(ann, "key-of-ann", 1)
-    access.admit(bob, "key-of-bob", 1)
+    access.admit(request_from("10.0.0.1"), "key-of-ann", 1)
+    access.admit(request_from("10.0.0.1"), "key-of-bob", 1)
     statuses = []
     for host, key in (
         ("10.0.0.2", "key-of-ann"),
@@ -96,10 +93,8 @@ def test_keys_have_rates_of_their_own(tmp_path, capsys):
 
     # Keys cannot be guessed faster than the rate of an address.
     assert statuses == [429, 403, 429]
-    assert ann.state.log == {"api_key": "ann"}
-    assert bob.state.log == {"api_key": "line 2"}
     assert capsys.readouterr().err == (
-        "/translate: refused API key unknown: 'gues'… from 10.0.0.1\n"
+        "/translate: refused API key 'gues'… from 10.0.0.1\n"
     )
 
 

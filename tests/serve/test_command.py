@@ -36,6 +36,26 @@ def test_an_option_takes_several_values(name, values):
     assert list(getattr(options.http, name)) == values
 
 
+def test_glossaries_are_of_pairs_and_read_anew(export_dir, tmp_path, refused):
+    terms = tmp_path / "terms"
+    pairs = [f"--pair=en:{code}={export_dir}" for code in ("es", "pt")]
+    arguments = [*pairs, f"--glossary=en:pt={terms}", "--match-case"]
+    load = serve.make_loader(serve.parse_options(arguments))
+
+    found = []
+    for target in ("um", "uno"):
+        terms.write_text(f"One\t{target}\tEN:PT\nOne\teine\ten:de\n")
+        spanish, portuguese = load().values()
+        assert not spanish.glossary
+        assert portuguese.original is spanish
+        found += portuguese.glossary.find("One one")
+
+    assert [match.target for match in found] == ["um", "uno"]
+    for wrong in (f"en:de={terms}", terms, f"en:pt={terms}"):
+        line = refused(serve, *arguments, f"--glossary={wrong}", "--port=0")
+        assert "--glossary must name a pair of --pair, once" in line
+
+
 @pytest.mark.slow
 def test_a_model_server_serves_too(servable, model):
     from serve.languages import load_pairs, read_pair

@@ -19,7 +19,6 @@ from tests.helpers.small_runs import (
     load_weights,
     refused,
 )
-from train import average
 from train.data.corpus import demo_pairs
 from train.run.fine_tuning import extend_vocabulary, load_finished, with_rows
 from train.run.run_folder import read_history
@@ -88,12 +87,8 @@ def test_fine_tunes_a_converted_run_and_goes_on(two, whole, corpus, tmp_path, ca
 @pytest.mark.slow
 def test_all_that_follows_a_fine_tuned_run_works(two, corpus, tmp_path):
     run_dir = tmp_path / "run"
-    weights = fine_tune(run_dir, two, corpus, "--validate-bleu=2", "--steps=2")
+    fine_tune(run_dir, two, corpus, "--validate-bleu=2", "--steps=2")
 
-    again = tmp_path / "again.keras"
-    average.main(["--run-dir", str(run_dir), "--last=1", "--output", str(again)])
-    for a, b in zip(weights, load_weights(again), strict=True):
-        np.testing.assert_array_equal(a, b)
     assert "bleu" in json.loads((run_dir / "model.json").read_text())["validation"]
     train_command.main(
         [

@@ -26,10 +26,8 @@ from train.data.batches import make_dataset
 from train.data.encoded_pairs import EncodedPairs
 from train.fit import fit, make_strategy, make_training_model
 from train.loop.distributed_optimizer import FIRST_LOSS_SCALE
-from train.loop.memory_check import check_memory
 from train.loop.training_model import TrainingModel
 from train.monitoring.final_model import score_model
-from train.run.run_folder import saved_steps
 
 
 @pytest.fixture(scope="module")
@@ -124,15 +122,13 @@ def test_any_division_of_a_batch_gives_the_same_updates(
 
 
 def test_a_validation_that_is_not_finite_is_told(pairs):
-    strategy = tf.distribute.get_strategy()
-    task = small_task(strategy=strategy)
+    task = small_task()
     table = task.transformer.embedding.embeddings
     table.assign(np.full(table.shape, np.nan))
     plan = BatchPlan(pairs, 120, seed=0)
 
-    results = task.evaluate(
-        make_dataset(plan, strategy, last=1), steps=1, verbose=0, return_dict=True
-    )
+    data = make_dataset(plan, tf.distribute.get_strategy(), last=1)
+    results = task.evaluate(data, steps=1, verbose=0, return_dict=True)
 
     assert not np.isfinite(results["loss"])
     assert not np.isfinite(results["perplexity"])
@@ -162,12 +158,10 @@ def test_dropout_differs_between_replicas(pairs):
     assert 0.4 < np.mean(drawn) < 0.6
 
 
-def train(task, pairs, steps, settings, run_dir, strategy=None, callbacks=()):
+def train(task, pairs, steps, settings, run_dir, strategy=None):
     strategy = strategy or tf.distribute.get_strategy()
     plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
-    return fit(
-        task, plan, plan, steps, settings, run_dir, strategy, callbacks=callbacks
-    )
+    return fit(task, plan, plan, steps, settings, run_dir, strategy)
 
 
 @pytest.mark.parametrize(("num_replicas", "most"), [(1, 120), (4, 30)])
@@ -198,34 +192,20 @@ def test_refuses_devices(devices, message):
         make_strategy(devices)
 
 
-@pytest.fixture
-def made(monkeypatch):
-    """The datasets that `fit` makes: in turn to train and to validate."""
-    found = []
-
-    def make(*args, **kwargs):
-        found.append(make_dataset(*args, **kwargs))
-        return found[-1]
-
-    monkeypatch.setattr("train.fit.make_dataset", make)
-    return found
-
-
 def test_no_device_takes_more_than_its_limit_in_validation_either(
-    pairs, made, tmp_path, monkeypatch
+    pairs, tmp_path, monkeypatch
 ):
-    checked = []
+    given = []
     monkeypatch.setattr(
-        "train.fit.check_memory", lambda *args: checked.append(args[3:])
+        TrainingModel,
+        "fit",
+        lambda _, data, validation_data, **more: given.extend([data, validation_data]),
     )
     settings = dataclasses.replace(SETTINGS, max_tokens_per_replica=24)
-    strategy = tf.distribute.get_strategy()
-    task = small_task(settings, strategy)
 
-    train(task, pairs, 1, settings, tmp_path)
+    train(small_task(settings), pairs, 1, settings, tmp_path)
 
-    assert checked == [(0, 24)]
-    training, validation = made
+    training, validation = given
     batches = [*training.take(8), *validation]
     assert len(batches) > 8
     counts = set()
@@ -237,47 +217,9 @@ def test_no_device_takes_more_than_its_limit_in_validation_either(
     assert len(counts) > 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("num_devices", [1, 2])
-def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
-    pairs, tmp_path, monkeypatch, num_devices
-):
-    settings = dataclasses.replace(
-        SETTINGS,
-        precision="float16",
-        # Each of two replicas splits its half into micro-batches.
-        max_tokens_per_replica=60,
-    )
-    devices = [f"CPU:{i}" for i in range(num_devices)]
-    strategy = make_strategy(devices)
-    traces, train_step = [], TrainingModel.train_step
-
-    def traced(task, batch):
-        traces.append(task)
-        return train_step(task, batch)
-
-    monkeypatch.setattr(TrainingModel, "train_step", traced)
-    ends = []
-    for name, check in (("with", check_memory), ("without", lambda *_: None)):
-        task = small_task(settings, strategy, dropout=0.3)
-        monkeypatch.setattr("train.fit.check_memory", check)
-        best = train(task, pairs, 3, settings, tmp_path / name, strategy)
-        variables = [*task.transformer.variables, *task.optimizer.variables]
-        ends.append(([np.array(v) for v in variables], best.state.history))
-
-    # The update is traced once, for the check and for the training.
-    assert len(traces) == 2 * num_devices
-    for a, b in zip(ends[0][0], ends[1][0], strict=True):
-        np.testing.assert_array_equal(a, b)
-    (row,), (other,) = ends[0][1], ends[1][1]
-    for name in ("loss", "accuracy", "gradient_norm", "val_loss", "skipped"):
-        assert row[name] == other[name], name
-
-
-def test_a_run_that_diverges_ends_within_ten_updates_more(pairs, tmp_path, monkeypatch):
+def test_a_run_that_diverges_ends_within_ten_updates_more(pairs, tmp_path):
     settings = dataclasses.replace(SETTINGS, steps_per_epoch=60)
-    strategy = tf.distribute.get_strategy()
-    task = small_task(settings, strategy)
+    task = small_task(settings)
     table = task.transformer.embedding.embeddings
     table.assign(np.full(table.shape, np.nan))
 
@@ -351,55 +293,3 @@ def test_a_run_with_any_optimizer_resumes(tmp_path, optimizer):
     for row, other in zip(*(rows for _, rows in ends), strict=True):
         for name in ("loss", "gradient_norm", "val_loss"):
             assert float(row[name]) == pytest.approx(float(other[name]))
-
-
-class Added(keras.callbacks.Callback):
-    """Counts its calls, and adds a value to the logs of an epoch."""
-
-    def __init__(self):
-        super().__init__()
-        self.calls = []
-
-    def on_train_begin(self, logs=None):
-        self.calls.append("begin")
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.calls.append("batch")
-
-    def on_epoch_end(self, epoch, logs=None):
-        logs["added"] = 7.0 + epoch
-
-    def on_test_end(self, logs=None):
-        self.calls.append("test")
-
-    def on_train_end(self, logs=None):
-        self.calls.append("end")
-
-
-def test_callbacks_of_the_caller_see_one_training(pairs, tmp_path):
-    """The last epoch is a short one."""
-    added = Added()
-
-    best = train(small_task(), pairs, 5, SETTINGS, tmp_path, callbacks=[added])
-
-    assert added.calls[0] == "begin"
-    assert added.calls[-1] == "end"
-    counts = {name: added.calls.count(name) for name in set(added.calls)}
-    assert counts == {"begin": 1, "batch": 5, "test": 2, "end": 1}
-    assert [row["added"] for row in best.state.history] == [7.0, 8.0]
-
-
-def test_epochs_without_validation_only_save_what_a_run_resumes_from(pairs, tmp_path):
-    settings = dataclasses.replace(
-        SETTINGS, steps_per_epoch=1, validate_every=2, average=2
-    )
-    chosen = []
-    for steps in (3, 6):  # The second run resumes between validations.
-        best = train(small_task(), pairs, steps, settings, tmp_path)
-        chosen.append([p.rpartition("-")[2] for p in best.choose_final()[0]])
-
-    validated = [bool(row.get("val_loss")) for row in best.state.history]
-    assert validated == [False, True] * 3
-    # The end of a run counts without a validation, too.
-    assert chosen == [["2", "3"], ["4", "6"]]
-    assert [*saved_steps(tmp_path / "checkpoints")] == [4, 5, 6]

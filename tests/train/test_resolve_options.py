@@ -4,18 +4,16 @@ import json
 import pytest
 import tensorflow_datasets as tfds
 
-import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.options import flag, values_of
-from tests.helpers.small_runs import TINY_OPTIONS
+from tests.helpers.small_runs import TINY_OPTIONS, claim_run
 from train.corpus_size_recipes import CorpusSizeRecipe, describe_recipe
 from train.data.corpus import TreePairs
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data_preparation import describe_run, load_corpus, write_held_out
 from train.loop import multi_worker
 from train.options import FILES, parse_options
 from train.resolve_options import check_corpus, resolve
-from train.run.run_description import read_arguments
+from train.training_corpus import load_corpus, write_held_out
 
 GIVEN_FILES = [f"{flag(name)}=f" for name in FILES]
 TREES = ["--train-trees=a", "--validation-trees=b"]
@@ -61,24 +59,6 @@ def test_a_mixture_takes_its_validation_set_from_the_other_options(tmp_path):
 
         assert list(training) == [("one", "uno"), ("two", "dos")]
         assert len(other) == count
-
-
-def test_pairs_that_are_not_utf_8_are_dropped_where_asked_for(tmp_path):
-    for name, text in (("a", b"one\n\xff\n"), ("b", b"uno\ndos\n")):
-        (tmp_path / name).write_bytes(text)
-    mixture = tmp_path / "mixture.json"
-    mixture.write_text('[{"source": "a", "target": "b"}]')
-    files = [
-        f"{flag(name)}={tmp_path / side}"
-        for name, side in zip(FILES, "abab", strict=True)
-    ]
-    cache = f"--cache-dir={tmp_path / 'cache'}"
-    for options in (files, [f"--mixture={mixture}", *files[2:]]):
-        for corpus in load("--drop-invalid", cache, *options):
-            assert list(corpus) == [("one", "uno")]
-        for corpus in load(cache, *options):
-            with pytest.raises(UserError, match="a, line 2, byte 0xff"):
-                len(corpus)
 
 
 def test_what_is_held_out_is_written_without_placeholders(tmp_path, capsys):
@@ -145,89 +125,42 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
     assert training.symbols() == TreePairs(path).symbols()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--mixture=m"], "--validation-pairs FILE, or both --validation-source"),
-        (
-            ["--train-source=f"],
-            "or both --train-source and --train-target.*Received: --train-source$",
-        ),
-        (GIVEN_FILES[:3], "--validation-target. Received: --validation-source$"),
-        (GIVEN_FILES[2:], "--train-target. Received: neither$"),
-        (["--validation-size=9", *GIVEN_FILES], "must come without --dataset"),
-        (["--validation-size=9", "--dataset=demo"], "Received: --dataset$"),
-        (["--mixture=m", *GIVEN_FILES], "Received: --train-source"),
-        (
-            [*GIVEN_FILES, "--train-pairs=x"],
-            "Received: --train-pairs, --train-source, --train-target",
-        ),
-        (["--dataset=demo", "--train-pairs=x"], "Received: --train-pairs"),
-        (["--dataset=demo", "--train-pairs=x", "--mixture=m"], "Received: --train-p"),
-        (["--dataset=demo", "--train-source=f"], "--dataset must come without"),
-        (["--source-language=de", *GIVEN_FILES], "needs --dataset or --mixture or"),
-        (["--target-language=de", *GIVEN_FILES], "needs --dataset or --mixture or"),
-        (
-            ["--mixture=m", "--dataset=demo", "--train-split=train[:9%]"],
-            "--train-split must come without --mixture",
-        ),
-        (
-            ["--mixture=m", *GIVEN_FILES[2:], "--validation-split=test"],
-            "--validation-split needs --dataset",
-        ),
-        (["--dataset=demo", "--best-by=loss"], "--best-by loss needs --patience N"),
-        (
-            ["--dataset=demo", "--best-by=bleu", "--patience=3"]
-            + ["--validate-bleu=2", "--validate-every=3"],
-            "a multiple of --validate-every. Received: --validate-bleu 2",
-        ),
-        (TREES[1:], "a parser needs --train-trees.*Received: --validation-trees$"),
-        ([*TREES, "--mixture=x"], "--mixture$"),
-        ([*TREES, "--validate-bleu=2"], "--validate-bleu$"),
-        ([*TREES, "--alignment-weight=1"], "--alignment-w"),
-        (["--dataset=demo", "--drop-invalid"], "needs --train-source or --train-p"),
-        (["--dataset=demo", "--alignment-weight=1"], "needs --alignments"),
-        (
-            [*GIVEN_FILES, "--alignments=x", "--placeholders"],
-            "Received: --placeholders",
-        ),
-        (TREES[:1], "needs .* and --validation-trees.*Received: --train-trees$"),
-    ],
-)
-def test_refuses_options_that_do_not_go_together(options, message):
+# Options, and what they are refused with.
+REFUSALS = """
+--sampling-temperature=5 $TRAIN $VALIDATION -> needs --mixture. Received: it
+--train-source=f -> --train-source and --train-target.*Received: --train-source$
+$TRAIN --validation-source=f -> --validation-target. Received: --validation-source$
+$VALIDATION -> --train-target. Received: neither$
+--validation-size=9 $TRAIN $VALIDATION -> must come without --dataset
+--validation-size=9 --dataset=demo -> Received: --dataset$
+--mixture=m $TRAIN $VALIDATION -> Received: --train-source
+$TRAIN $VALIDATION --train-pairs=x -> : --train-pairs, --train-source, --train-target
+--dataset=demo --train-pairs=x -> Received: --train-pairs
+--dataset=demo --train-pairs=x --mixture=m -> Received: --train-p
+--dataset=demo --train-source=f -> --dataset must come without
+--source-language=de $TRAIN $VALIDATION -> needs --dataset or --mixture or
+--target-language=de $TRAIN $VALIDATION -> needs --dataset or --mixture or
+--mixture=m --dataset=demo --train-split=train[:9%] -> -split must come without --m
+--mixture=m $VALIDATION --validation-split=test -> --validation-split needs --dataset
+--dataset=demo --best-by=loss -> --best-by loss needs --patience N
+--dataset=demo --best-by=bleu --patience=3
+ -> --best-by bleu needs --validate-bleu N. Received: --best-by bleu alone
+--validation-trees=b -> a parser needs --train-trees.*Received: --validation-trees$
+--train-trees=a -> needs .* and --validation-trees.*Received: --train-trees$
+$TREES --mixture=x -> --mixture$
+$TREES --validate-bleu=2 -> --validate-bleu$
+"""
+NAMES = {"TRAIN": GIVEN_FILES[:2], "VALIDATION": GIVEN_FILES[2:], "TREES": TREES}
+
+
+@pytest.mark.parametrize("case", REFUSALS.replace("\n ", " ").strip().splitlines())
+def test_refuses_options_that_do_not_go_together(case):
+    for name, options in NAMES.items():
+        case = case.replace(f"${name}", " ".join(options))
+    options, message = case.split(" -> ")
+
     with pytest.raises(UserError, match=message):
-        resolve(parse(*options), None)
-
-
-@pytest.mark.parametrize(
-    ("name", "asked", "steps_per_epoch"),
-    [
-        ("run", None, 7),
-        ("run/both-directions", None, 100_000 // 40),
-        ("run/both-directions", 7, 7),
-    ],
-)
-def test_the_first_part_of_a_repeated_run_differs_by_design(
-    name, asked, steps_per_epoch, tmp_path, capsys
-):
-    path = tmp_path / "arguments.json"
-    arguments = {"seed": 3, "steps_per_epoch": asked}
-    arguments |= {"vocabulary_size": 1_500, "max_length": 256}
-    content = {"arguments": arguments, "steps_per_epoch": 7, "row_multiple": 24}
-    content |= {"preset": {"description": ""}, "packages": {}}
-    path.write_text(json.dumps(content))
-    run_dir = f"--run-dir={tmp_path / name}"
-    repeated = ["--config", str(path), "--dataset=demo"]
-    given, preset = resolve(parse_options([run_dir, *repeated]), None)
-    pairs = load_corpus(given)
-
-    description, resumed = describe_run(given, preset, pairs, None)
-
-    assert not resumed
-    is_compared = f"repeats {path}" in capsys.readouterr().out
-    assert is_compared == (name == "run")
-    assert description.steps_per_epoch == steps_per_epoch
-    assert description.row_multiple == 24
+        resolve(parse(*options.split()), None)
 
 
 NUMBERS = [
@@ -237,8 +170,8 @@ NUMBERS = [
 ]
 
 
-def parse_tiny(*options, run_dir="run"):
-    return parse_options([f"--run-dir={run_dir}", "--preset=tiny", *options])
+def parse_tiny(*options):
+    return parse_options(["--run-dir=run", "--preset=tiny", *options])
 
 
 def numbers_of(given, num_pairs, earlier=None):
@@ -323,28 +256,17 @@ def test_several_machines_keep_the_numbers_of_the_preset(monkeypatch):
         resolve(parse_tiny("--recipe=corpus-size", *GIVEN_FILES))
 
 
-def test_a_run_with_the_recipe_may_become_longer(corpus, tmp_path, capsys):
+def test_a_run_with_the_recipe_may_become_longer(corpus, tmp_path):
     options = [
         option
         for option in TINY_OPTIONS
         if not option.startswith(("--recipe", "--batch-tokens"))
     ]
-    command = ["--run-dir", str(tmp_path), *corpus, *options]
-    train_command.main([*command, "--steps=4"])
-    found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
-    assert found["recipe"] == "corpus-size"
-    numbers = [340, 2_048, 1, 0.3, True, "pre", "cosine", 10]
-    assert [found[name] for name in NUMBERS] == numbers
+    command = ["--run-dir", tmp_path, *corpus, *options, "--no-both-directions"]
+    numbers = [340, 2_048, 1, 0.3, False, "pre", "cosine", 10]
+    for steps in (4, 8):  # The warm-up stays a quarter of four.
+        claim_run([*command, f"--steps={steps}"])
 
-    # As if the run had been stopped between its two parts.
-    (tmp_path / "arguments.json").rename(tmp_path / "aside")
-    earlier = read_arguments(tmp_path / "both-directions")
-    longer = parse_tiny(*command[2:], "--steps=8", run_dir=tmp_path)
-    assert numbers_of(longer, 20_000, earlier)[2] == 1
-    (tmp_path / "aside").rename(tmp_path / "arguments.json")
-
-    train_command.main([*command, "--steps=8"])
-
-    found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
-    assert found["warmup_steps"] == 1
-    assert "continuing after update 4" in capsys.readouterr().out
+        found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
+        assert (found["recipe"], found["steps"]) == ("corpus-size", steps)
+        assert [found[name] for name in NUMBERS] == numbers

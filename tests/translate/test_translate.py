@@ -291,3 +291,49 @@ def test_no_symbol_is_lost(options, export_dir, tmp_path):
     translate.main([f"--export-dir={export_dir}", *files, *options])
 
     assert not has_lost_symbols(text, (tmp_path / "out").read_text())
+
+
+@pytest.fixture
+def glossary(tmp_path):
+    (tmp_path / "terms").write_text("dog\tcão <i>\nTwo\t二\n", "utf-8")
+    return f"--glossary={tmp_path / 'terms'}"
+
+
+@pytest.mark.parametrize(
+    ("options", "term"),
+    [
+        ([], "cão <i>"),
+        (["--format=text"], "cão <i>"),
+        (["--format=html"], "cão &lt;i>"),
+    ],
+)
+def test_each_term_of_a_glossary_is_there(
+    options, term, export_dir, translate_file, glossary
+):
+    text = b"The dog sees a dog.\nTwo dogs!\n"
+
+    found = translate_file(text, f"--export-dir={export_dir}", glossary, *options)
+
+    assert found.decode().lower().replace("&gt;", ">").count(term) == 2
+    assert found.decode().count("二") == 1
+
+
+def test_evaluation_counts_terms(export_dir, tmp_path, glossary, capsys):
+    (tmp_path / "in").write_text("\n".join(SENTENCES))
+    (tmp_path / "dogs").write_text("\n".join(["The dog.", *SENTENCES[1:]]))
+    files = [f"--source={tmp_path / 'dogs'}", f"--reference={tmp_path / 'in'}"]
+    arguments = [f"--export-dir={export_dir}", *files, glossary]
+
+    evaluate.main([*arguments, "--json"])
+    terms = json.loads(capsys.readouterr().out)["terms"]
+    evaluate.main(arguments)
+
+    assert terms["translated"] == terms["count"] > 0
+    assert f"100.00  % of {terms['count']}\n" in capsys.readouterr().out
+
+
+def test_a_glossary_is_of_translations(refused, glossary):
+    line = refused(translate, "--export-dir=x", glossary, "--trees")
+    assert "--trees must be left out with --glossary. Received: both" in line
+    line = refused(evaluate, "--export-dir=x", glossary, "--trees=x")
+    assert "--glossary is of translations" in line

@@ -19,7 +19,6 @@ from train.data.bucketing import (
     sentences_in_batch,
 )
 from train.data.encoded_pairs import EncodedPairs
-from train.data.word_links import to_weights
 
 MAX_SHAPES = 16
 
@@ -115,9 +114,8 @@ class BatchPlan:
 
         Returns:
             Int32 arrays of source ids, `(n, S)`, and of target ids (which begin
-            with BOS) and labels (which end with EOS), `(n, T)`; if the pairs
-            have links, these as uint8 `(n, T, S)`; and a float32 scalar, the
-            number of target tokens in the whole batch.
+            with BOS) and labels (which end with EOS), `(n, T)`; and a float32
+            scalar, the number of target tokens in the whole batch.
         """
         pass_index, place = divmod(j, self.batches_per_pass)
         (rows, *lengths), indices = self._order(pass_index)[place]
@@ -127,28 +125,7 @@ class BatchPlan:
         labels = self._pairs.targets.pad(mine, lengths[1])
         missing = -(-rows // num_parts) - len(mine)
         sources, labels = (np.pad(x, ((0, missing), (0, 0))) for x in (sources, labels))
-        links = []
-        if self.has_links:
-            numbers = self._pairs.links.pad(
-                mine, self._pairs.links.lengths[mine].max(initial=0)
-            )
-            numbers = np.pad(numbers, ((0, missing), (0, 0)))
-            links = [to_weights(numbers, lengths[::-1])]
-        ids = sources, shift_right(labels), labels
-        return *ids, *links, np.float32(tokens)
-
-    @property
-    def has_links(self) -> bool:
-        """Whether batches have links."""
-        return self._pairs.links is not None
-
-    def find_shape(self, j: int, number: int) -> int:
-        """Returns the number of a batch of `shapes[number]` in `j`'s pass."""
-        pass_index = j // self.batches_per_pass
-        # Batches are sorted by shape before they are shuffled.
-        first = sum(self.num_batches[:number])
-        place = int(np.argmax(self._order(pass_index).places == first))
-        return pass_index * self.batches_per_pass + place
+        return sources, shift_right(labels), labels, np.float32(tokens)
 
     def _count_batches(self) -> tuple[int, ...]:
         """Returns the batches of each shape."""

@@ -13,9 +13,8 @@ def make_replica_batch(
     """Returns a replica's sentences of batch `j`, as `K` micro-batches.
 
     Returns:
-        Source ids `(K, n, S)`, target ids and labels `(K, n, T)`, links `(K, n,
-        T, S)` if there are any, and the number of target tokens in the whole
-        batch.
+        Source ids `(K, n, S)`, target ids and labels `(K, n, T)`, and the number
+        of target tokens in the whole batch.
     """
     count = count_micro_batches(plan.shape(j), num_replicas, limit)
     parts = [
@@ -47,14 +46,11 @@ def make_dataset(
     Returns:
         Dataset of dicts: int32 `"source_ids"` of shape `(K, n, S)`,
         `"target_ids"` and `"labels"` of shape `(K, n, T)`, and float32
-        `"num_tokens"`, a scalar: target tokens in the batch of all replicas;
-        and if the pairs have links, uint8 `"links"` of shape `(K, n, T, S)`.
+        `"num_tokens"`, a scalar: target tokens in the batch of all replicas.
     """
     count = 1 if limit is None else None
     ids = (tf.int32, (count, None, None))
     contents = {"source_ids": ids, "target_ids": ids, "labels": ids}
-    if plan.has_links:
-        contents["links"] = tf.uint8, (count, None, None, None)
     contents["num_tokens"] = tf.float32, ()
     dtypes, shapes = zip(*contents.values(), strict=True)
 

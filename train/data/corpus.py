@@ -14,8 +14,6 @@ import json
 import pathlib
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-
 from command_line.bleu_tokenizer import language_of
 from command_line.errors import UserError
 from command_line.text_files import find_invalid_byte, read_lines, read_numbered_lines
@@ -63,14 +61,6 @@ class Corpus(abc.ABC):
         """Returns the publisher's revision of the text; `""` if unknown."""
         return ""
 
-    def links(self) -> Iterator[np.ndarray] | None:
-        """Returns, if they are known, the links between words of each pair.
-
-        Each is an int array `(n, 2)` of the positions of a word of the source
-        and one of the target.
-        """
-        return None
-
     def symbols(self) -> list[str]:
         """Returns texts that are one subword each, with a blank before, if any."""
         return []
@@ -96,9 +86,6 @@ class CorpusWrapper(Corpus):
 
     def revision(self) -> str:
         return self._corpus.revision()
-
-    def links(self) -> Iterator[np.ndarray] | None:
-        return self._corpus.links()
 
     def symbols(self) -> list[str]:
         return self._corpus.symbols()
@@ -161,31 +148,25 @@ class FilePairs(Corpus):
     Attributes:
         source: Path of the sentences, a `pathlib.Path` or a `zipfile.Path`.
         target: Path of their translations, likewise.
-        drop_invalid: Whether pairs with a line that is not UTF-8 are dropped.
 
     Raises:
         UserError: At the first use, if a file is missing, empty, a pipe or a
             damaged gzip file, if the line counts differ, or if lines are not
-            UTF-8 and `drop_invalid` is false.
+            UTF-8.
     """
 
     source: pathlib.Path
     target: pathlib.Path
-    drop_invalid: bool = False
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return zip(
-            read_lines(self.source, self._dropped),
-            read_lines(self.target, self._dropped),
-            strict=True,
-        )
+        return zip(*map(read_lines, self._checked_paths), strict=True)
 
     def languages(self) -> tuple[str, str]:
         return language_of(self.source), language_of(self.target)
 
     @functools.cached_property
-    def _dropped(self) -> frozenset[int]:
-        """The numbers of pairs to drop; refuses files that are no corpus."""
+    def _checked_paths(self) -> tuple[pathlib.Path, pathlib.Path]:
+        """Both paths; refuses files that are no corpus."""
         counts, invalid = {}, {}
         for path in (self.source, self.target):
             counts[path], lines = find_invalid_lines(path)
@@ -200,18 +181,12 @@ class FilePairs(Corpus):
         places = "; ".join(
             f"{path}, {list_some([*lines.values()])}" for path, lines in invalid.items()
         )
-        if invalid and not self.drop_invalid:
+        if invalid:
             raise UserError(
-                "text must be UTF-8 without NUL bytes, or come with --drop-invalid, "
-                f"which drops such pairs. Received: {places}"
+                "text must be UTF-8 without NUL bytes; `iconv -c -f utf-8 -t utf-8` "
+                f"drops other bytes. Received: {places}"
             )
-        dropped = frozenset().union(*invalid.values())
-        if dropped:
-            print(
-                f"note: {len(dropped):,} of the pairs are dropped, since they are "
-                f"not text: {places}"
-            )
-        return dropped
+        return self.source, self.target
 
 
 def refuse_pipe(path: pathlib.Path) -> None:
@@ -274,8 +249,8 @@ class Mixture(Corpus):
     """Several corpora in a row, each with a weight.
 
     The weight is the average number of times that a pass has a pair: with
-    2.5, two or three times; with 0.5, in every other pass. The vocabulary is
-    learned on all text, whatever its weight.
+    2.5, two or three times; with 0.5, in every other pass. The text that the
+    vocabulary is learned on follows the weights, too.
 
     Args:
         parts: Pairs of a corpus and its weight, a positive fraction.
@@ -296,6 +271,11 @@ class Mixture(Corpus):
     def digest(self) -> str:
         parts = [[part.digest(), str(weight)] for part, weight in self._parts]
         return digest_of(json.dumps(parts))
+
+    def languages(self) -> tuple[str, str]:
+        """Returns the codes that all parts share."""
+        sides = zip(*(part.languages() for part, _ in self._parts), strict=True)
+        return tuple(side[0] if len({*side}) == 1 else "" for side in sides)
 
     def revision(self) -> str:
         return " ".join(filter(None, (part.revision() for part, _ in self._parts)))

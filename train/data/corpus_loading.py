@@ -1,22 +1,28 @@
 """Opens the data set of `--dataset`, or the mixture of a JSON file."""
 
+import dataclasses
 import fractions
 import json
 import pathlib
+import re
 
 from command_line.errors import UserError
-from train.data.corpus import SIDES, Corpus, FilePairs, Mixture, demo_pairs, refuse_pipe
+from train.data.corpus import SIDES, Corpus, FilePairs, demo_pairs, refuse_pipe
+from train.data.derived_corpora import InLanguages
 from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.formats import hugging_face, tensorflow_datasets
 from train.data.formats.pair_file import open_pair_file
 
 LANGUAGE_KEYS = ("source_language", "target_language")
-# Keys of a source of a mixture: those that it must have, and may have.
-SOURCE_KEYS = (
-    ({"source", "target"}, set()),
-    ({"pairs"}, {*LANGUAGE_KEYS}),
-    ({"dataset"}, {"split", *LANGUAGE_KEYS}),
+LANGUAGE = re.compile("[A-Za-z]+([_-][A-Za-z0-9]+)*")
+# Keys of a source of a mixture: its training pairs, its validation pairs, others.
+TRAINING_KEYS = ({"source", "target"}, {"pairs"}, {"dataset"}, {"dataset", "split"})
+VALIDATION_KEYS = (
+    set(),
+    {"validation_source", "validation_target"},
+    {"validation_pairs"},
 )
+OTHER_KEYS = {"weight", *LANGUAGE_KEYS}
 SETS = {"hf": hugging_face.open_set, "tfds": tensorflow_datasets.open_set}
 DEMO_SPLITS = ("train", "validation", "test", "unseen")
 
@@ -61,13 +67,28 @@ def open_corpus(
     return DigestCachedCorpus(pairs, files, cache)
 
 
-def open_files(
-    files: list[pathlib.Path], languages: Languages, drop_invalid: bool
-) -> Corpus:
+def open_files(files: list[pathlib.Path], languages: Languages) -> Corpus:
     """Returns the pairs of two text files, or of one file of pairs."""
     if len(files) == len(SIDES):
-        return FilePairs(*files, drop_invalid)
-    return open_pair_file(*files, languages, drop_invalid)
+        return FilePairs(*files)
+    return open_pair_file(*files, languages)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A source of training text.
+
+    Attributes:
+        corpus: The training pairs.
+        weight: How often each occurs in a pass, on average.
+        validation: The validation pairs, if it names or has held out some.
+        is_held_out: Whether these are held out.
+    """
+
+    corpus: Corpus
+    weight: fractions.Fraction = fractions.Fraction(1)
+    validation: Corpus | None = None
+    is_held_out: bool = False
 
 
 def read_mixture(
@@ -75,15 +96,18 @@ def read_mixture(
     cache: pathlib.Path,
     languages: Languages = (None, None),
     data_dir: pathlib.Path | None = None,
-    drop_invalid: bool = False,
-) -> Mixture:
+) -> tuple[list[Source], bool]:
     """Reads the file of `--mixture`.
 
     The file holds a JSON list of objects. An object has `"source"` and
     `"target"`, two files relative to the mixture's folder; `"pairs"`, one such
-    file; or `"dataset"` and optionally `"split"`. The latter two may have
-    `"source_language"` and `"target_language"` (default: `languages`), and each
-    a `"weight"` (default: 1).
+    file; or `"dataset"` and optionally `"split"`. Each may have
+    `"source_language"` and `"target_language"` (default: `languages`), a
+    `"weight"` (default: 1), and `"validation_source"` and `"validation_target"`, or
+    `"validation_pairs"`.
+
+    Returns:
+        The sources, and whether they name several target languages.
     """
     refuse_pipe(path)
     try:
@@ -94,34 +118,72 @@ def read_mixture(
         raise UserError(f"{path} must be JSON: {error}") from None
     if not isinstance(entries, list) or not entries:
         raise UserError(f"{path} must hold a list of sources. Received: {entries!r}")
-    parts = []
+    sources, targets = [], []
     for number, entry in enumerate(entries, start=1):
         where = f"{path}, source {number}"
         check_entry(entry, where)
-        weight = fractions.Fraction(str(entry.get("weight", 1)))
         codes = tuple(map(entry.get, LANGUAGE_KEYS, languages))
-        if "dataset" in entry:
+        targets.append(codes[1])
+        training, validation = (
+            open_entry(entry, prefix, path.parent, cache, codes)
+            for prefix in ("", "validation_")
+        )
+        if training is None:
             split = entry.get("split", "train")
-            part = open_corpus(entry["dataset"], split, cache, codes, data_dir)
-        else:
-            keys = [key for key in ("pairs", *SIDES) if key in entry]
-            files = [path.parent / entry[key] for key in keys]
-            pairs = open_files(files, codes, drop_invalid)
-            part = DigestCachedCorpus(pairs, files, cache)
-        parts.append((part, weight))
-    return Mixture(parts)
+            training = open_corpus(entry["dataset"], split, cache, codes, data_dir)
+        training = in_languages(training, codes)
+        if validation is not None:
+            validation = InLanguages(validation, training.languages())
+        weight = fractions.Fraction(str(entry.get("weight", 1)))
+        sources.append(Source(training, weight, validation))
+    # A number is that of a column.
+    codes = {code for code in targets if code and not code.isdecimal()}
+    is_multilingual = len(codes) > 1
+    if is_multilingual and not all(LANGUAGE.fullmatch(code or "") for code in targets):
+        raise UserError(
+            f'each source of {path} must have a code such as "de" as its '
+            '"target_language", since some have different ones. Received: '
+            f"{json.dumps(targets)}"
+        )
+    return sources, is_multilingual
+
+
+def open_entry(
+    entry: dict,
+    prefix: str,
+    folder: pathlib.Path,
+    cache: pathlib.Path,
+    codes: Languages,
+) -> Corpus | None:
+    """Returns the pairs of the files of an entry whose keys have a prefix, if any."""
+    keys = [prefix + key for key in ("pairs", *SIDES)]
+    files = [folder / entry[key] for key in keys if key in entry]
+    if not files:
+        return None
+    pairs = open_files(files, codes)
+    return DigestCachedCorpus(pairs, files, cache)
+
+
+def in_languages(corpus: Corpus, codes: Languages) -> Corpus:
+    """Returns a corpus in the languages that are given, else in its own ones."""
+    found = [
+        given if given and not given.isdecimal() else own
+        for given, own in zip(codes, corpus.languages(), strict=True)
+    ]
+    return InLanguages(corpus, tuple(found))
 
 
 def check_entry(entry: object, where: str) -> None:
-    keys = set(entry) - {"weight"} if isinstance(entry, dict) else set()
-    if not any(must <= keys <= must | may for must, may in SOURCE_KEYS):
+    keys = {*entry} - OTHER_KEYS if isinstance(entry, dict) else None
+    if keys not in [a | b for a in TRAINING_KEYS for b in VALIDATION_KEYS]:
         raise UserError(
             f'{where} must name "source" and "target", or "pairs", or "dataset" '
-            'and if need be "split"; the latter two may name "source_language" '
-            'and "target_language", and each a "weight". '
+            'and if need be "split"; each may name "source_language", '
+            '"target_language", a "weight", and "validation_source" and '
+            '"validation_target", or "validation_pairs". '
             f"Received: {json.dumps(entry)}"
         )
-    texts = [entry[key] for key in sorted(keys)]
+    texts = [entry[key] for key in sorted({*entry} - {"weight"})]
     if not all(isinstance(text, str) for text in texts):
         raise UserError(f"{where} must be of strings. Received: {texts}")
     weight = entry.get("weight", 1)

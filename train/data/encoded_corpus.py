@@ -1,9 +1,9 @@
 """Cache of encoded corpora on disk.
 
 The name of a folder of ids is a digest of everything that the ids depend on:
-text, tokenizer, maximum length, links, format and SentencePiece's version. The
-folder is written under a temporary name and renamed when it is complete. Each
-part of a mixture has its own folder, whatever its weight.
+text, tokenizer, maximum length, format and SentencePiece's version. The folder
+is written under a temporary name and renamed when it is complete. Each part of a
+mixture has its own folder, whatever its weight.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ import sentencepiece
 
 from command_line.errors import UserError
 from command_line.text_files import write_atomically
-from train.data import encoding, word_links
+from train.data import encoding
 from train.data.corpus import SIDES, Corpus, CorpusWrapper, digest_of
 from train.data.corpus_statistics import find_repeats, hash_pairs, merge_statistics
 from train.data.encoded_pairs import EncodedPairs, Ids, JoinedIds
-from train.data.encoding import LINKS, PairEncoder, write_blocks
+from train.data.encoding import PairEncoder, write_blocks
 
 # Version of the files below and of the text that corpora make from their files.
 # After a change everything is read and encoded again.
@@ -140,12 +140,10 @@ def join_parts(
     """Joins encoded corpora without copying them."""
     if len(parts) == 1 and weights == (1,):
         return parts[0]
-    links = [part.pairs.links for part in parts]
     pairs = EncodedPairs(
         JoinedIds(tuple(part.pairs.sources for part in parts)),
         JoinedIds(tuple(part.pairs.targets for part in parts)),
         tuple(zip((len(part.pairs) for part in parts), weights, strict=True)),
-        None if None in links else JoinedIds(tuple(links)),
     )
     hashes = [hashes for part in parts for hashes in part.hashes]
     return Encoded(pairs, hashes, merge_statistics([p.figures for p in parts]))
@@ -158,7 +156,6 @@ def encoded_key(corpus: Corpus, protos: tuple[bytes, bytes], max_length: int) ->
         [hashlib.sha256(proto).hexdigest() for proto in protos],
         max_length,
         encoding.ROUND_TRIPS,
-        [corpus.links() is not None, word_links.VERSION],
     )
 
 
@@ -200,15 +197,9 @@ def open_encoded(folder: pathlib.Path) -> Encoded | None:
             return None
         # A plain view: slices of `np.memmap` itself are slow.
         arrays[name] = np.asarray(np.memmap(path, dtype, mode="r"))
-    sides = {
-        name: Ids(arrays[f"{name}.ids"], arrays[f"{name}.offsets"])
-        for name in (*SIDES, LINKS)
-        if f"{name}.ids" in arrays
-    }
+    sides = [Ids(arrays[f"{s}.ids"], arrays[f"{s}.offsets"]) for s in SIDES]
     return Encoded(
-        EncodedPairs(*(sides[side] for side in SIDES), links=sides.get(LINKS)),
-        [arrays["hashes"].reshape(-1, 2)],
-        description["figures"],
+        EncodedPairs(*sides), [arrays["hashes"].reshape(-1, 2)], description["figures"]
     )
 
 
@@ -227,11 +218,6 @@ def encode_into(
             raise UserError(
                 f"no pair of the corpus has text of 1 to {max_length} tokens "
                 f"on both sides (--max-length). Received: {len(corpus)} pairs"
-            )
-        if files.get(f"{LINKS}.ids", (None, 1))[1] == 0:
-            raise UserError(
-                "--alignments must link words as the tokenizer splits them. "
-                f"Received: no such link in {len(corpus):,} pairs"
             )
         hashes = np.memmap(part / "hashes", "<u8", mode="r").reshape(-1, 2)
         duplicates = int(find_repeats(hash_pairs(hashes)).sum())

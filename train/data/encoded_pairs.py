@@ -86,14 +86,11 @@ class EncodedPairs:
         parts: Tuple of the number of pairs and the weight of each part, in
             order. The weight is the average number of times that a pass has
             a pair. `None` means one part of weight 1.
-        links: For each pair the numbers of links between its tokens, see
-            `LinkEncoder`; `None` if none are known.
     """
 
     sources: Ids | JoinedIds
     targets: Ids | JoinedIds
     parts: tuple[tuple[int, fractions.Fraction], ...] | None = None
-    links: Ids | JoinedIds | None = None
 
     def __len__(self) -> int:
         return len(self.sources.lengths)

@@ -19,9 +19,7 @@ from text_processing.text_style import SIGNS
 from train.data.corpus import SIDES, Corpus
 from train.data.corpus_statistics import hash_lines, merge_statistics
 from train.data.encoded_pairs import Ids
-from train.data.word_links import LinkEncoder
 
-LINKS = "links"  # Name of their files.
 BLOCK = 2_000  # Pairs of a block.
 # Approximate number of pairs of a corpus that are decoded again.
 ROUND_TRIPS = 10_000
@@ -76,8 +74,7 @@ class EncodedBlock:
     """Some encoded pairs.
 
     Attributes:
-        sequences: `Ids` of the kept `"source"` and `"target"` texts, and of
-            their `"links"`, if they are known.
+        sequences: `Ids` of the kept `"source"` and `"target"` texts.
         hashes: Uint64 array `(n, 2)`, hashes of these texts.
         figures: Statistics of the block, as JSON.
     """
@@ -102,7 +99,6 @@ class PairEncoder:
             sentencepiece.SentencePieceProcessor(model_proto=proto) for proto in protos
         ]
         self.max_length = max_length
-        self._link_encoder = LinkEncoder(self._processors)
         self._check_every = max(1, num_pairs // ROUND_TRIPS)
         self.dtype = smallest_dtype(max(map(len, self._processors)))
         self._are_bytes = [
@@ -110,19 +106,8 @@ class PairEncoder:
             for each in self._processors
         ]
 
-    def __call__(
-        self,
-        first: int,
-        pairs: list[tuple[str, str]],
-        links: list[np.ndarray] | None = None,
-    ) -> EncodedBlock:
-        """Encodes successive pairs.
-
-        Args:
-            first: Int, number of the first one in the corpus.
-            pairs: The text.
-            links: The links between their words, if they are known.
-        """
+    def __call__(self, first: int, pairs: list[tuple[str, str]]) -> EncodedBlock:
+        """Encodes successive pairs; `first` is the number of the first one."""
         texts = [[pair[side] for pair in pairs] for side in (0, 1)]
         encoded = [
             each.encode(lines, add_eos=True, num_threads=1)
@@ -133,12 +118,6 @@ class PairEncoder:
         sequences = {
             name: side.take(keep) for name, side in zip(SIDES, sides, strict=True)
         }
-        if links is not None:
-            of_pairs = [
-                self._link_encoder(links[i], pairs[i], [side[i] for side in encoded])
-                for i in keep
-            ]
-            sequences[LINKS] = concatenate(of_pairs, np.dtype("<u4"))
         some = [i for i in keep if (first + i) % self._check_every == 0]
         figures |= self._describe(sequences, texts, encoded, some)
         figures["source_equals_target"] = sum(texts[0][i] == texts[1][i] for i in keep)
@@ -204,15 +183,13 @@ def smallest_dtype(vocabulary_size: int) -> np.dtype:
 
 def encode_blocks(encoder: PairEncoder, corpus: Corpus) -> Iterator[EncodedBlock]:
     """Yields the blocks of a corpus in order, and encodes some in advance."""
-    pairs, links = iter(corpus), corpus.links()
-    first = 0
+    pairs, first = iter(corpus), 0
     # SentencePiece releases Python's global lock while it encodes.
     workers = count_processors()
     waiting = collections.deque()
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         for block in iter(lambda: list(itertools.islice(pairs, BLOCK)), []):
-            of_block = links and list(itertools.islice(links, len(block)))
-            waiting.append(pool.submit(encoder, first, block, of_block))
+            waiting.append(pool.submit(encoder, first, block))
             first += len(block)
             if len(waiting) > 2 * workers:
                 yield waiting.popleft().result()

@@ -5,8 +5,6 @@ import heapq
 import pathlib
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-
 from command_line.errors import UserError
 from train.data.corpus import Corpus, CorpusWrapper, Pairs, digest_of
 from train.data.encoded_corpus import cache_key, read_or_make
@@ -39,14 +37,6 @@ class WithoutSources(CorpusWrapper):
 
     def digest(self) -> str:
         return digest_of(f"{self._corpus.digest()} without {self._others.digest()}")
-
-    def links(self) -> Iterator[np.ndarray] | None:
-        links = self._corpus.links()
-        return links and (
-            of_pair
-            for (source, _), of_pair in zip(self._corpus, links, strict=True)
-            if source not in self._sources
-        )
 
 
 def hold_out(

@@ -1,6 +1,7 @@
 """Subword vocabulary of a run: its options, how it is learned, its cache."""
 
 import dataclasses
+import fractions
 import hashlib
 import io
 import itertools
@@ -14,9 +15,9 @@ from command_line.errors import UserError
 from command_line.options import flag, option
 from command_line.text_files import read_lines, write_atomically
 from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
-from text_processing.placeholders import PLACEHOLDERS
 from train.data.corpus import Corpus, refuse_pipe
 from train.data.encoded_corpus import cache_key, file_lock
+from train.data.given_tokenizer import SPECIAL, read_tokenizer
 
 FILE = {"kind": pathlib.Path, "metavar": "FILE", "tags": ("digested",)}
 # Maximum pairs that a vocabulary is learned on; more would change it little.
@@ -67,7 +68,7 @@ class VocabularyOptions:
         """Returns the SHA-256 of what the files hold, as hexadecimal."""
         contents = {}
         if self.tokenizer is not None:
-            contents["tokenizer"] = read_given_tokenizer(self.tokenizer)
+            contents["tokenizer"] = read_tokenizer(self.tokenizer)
         if self.symbols is not None:
             contents["symbols"] = "\n".join(read_symbols(self.symbols)).encode()
         return {
@@ -99,7 +100,7 @@ def check_vocabulary(
             "--tokenizer takes the place of a vocabulary that is learned, with "
             f"its symbols. Received: --tokenizer and {', '.join(others)}"
         )
-    proto = read_given_tokenizer(given.tokenizer)
+    proto = read_tokenizer(given.tokenizer)
     size = count_pieces(proto)
     if vocabulary_size not in (None, size):
         raise UserError(
@@ -114,23 +115,24 @@ def count_pieces(proto: bytes) -> int:
     return model.get_piece_size()
 
 
-def check_placeholders(
-    protos: Iterable[bytes], wanted: str, path: pathlib.Path
+def check_symbols(
+    symbols: list[str], protos: Iterable[bytes | None], wanted: str, path: pathlib.Path
 ) -> None:
-    """Refuses `--placeholders` with a vocabulary that lacks them.
+    """Refuses a vocabulary that lacks placeholders or language tags of a corpus.
 
     Args:
+        symbols: The corpus's.
         protos: The SentencePiece models.
         wanted: The option that they come from, and what would add subwords.
         path: Value of that option.
     """
-    for proto in protos:
-        pieces = sentencepiece.SentencePieceProcessor(model_proto=proto)
-        unknown = pieces.unk_id()
-        missing = [p for p in PLACEHOLDERS if pieces.piece_to_id(p) == unknown]
+    for proto in filter(None, protos):
+        model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+        pieces = [symbol.replace(" ", "▁") for symbol in symbols]
+        missing = [p for p in pieces if model.piece_to_id(p) == model.unk_id()]
         if missing:
             raise UserError(
-                "--placeholders must be those of the vocabulary of "
+                "--placeholders and language tags must be subwords of "
                 f"{wanted}. Received: {path} without {', '.join(missing)}"
             )
 
@@ -140,17 +142,9 @@ def make_vocabulary(
 ) -> bytes:
     """Returns the model of `--tokenizer`, or one of `size` that is learned."""
     if given.tokenizer is not None:
-        return read_given_tokenizer(given.tokenizer)
+        return read_tokenizer(given.tokenizer)
     symbols = read_symbols(given.symbols) if given.symbols else []
     return cached_vocabulary(corpus, size, cache, symbols)
-
-
-def read_given_tokenizer(path: pathlib.Path) -> bytes:
-    """Returns the model of `--tokenizer`; see `read_tokenizer`."""
-    # Its messages need a newer protobuf than Apache Beam takes.
-    from train.data.given_tokenizer import read_tokenizer
-
-    return read_tokenizer(path)
 
 
 def read_symbols(path: pathlib.Path) -> list[str]:
@@ -163,8 +157,6 @@ def read_symbols(path: pathlib.Path) -> list[str]:
 
 def check_pieces(pieces: list[str], option_name: str, path: pathlib.Path) -> None:
     """Refuses lines of an option's file that are not valid as new subwords."""
-    from train.data.given_tokenizer import SPECIAL
-
     special, seen = {name for name, _ in SPECIAL.values()}, set()
     for number, piece in enumerate(pieces, 1):
         where = option_name, path, number
@@ -206,8 +198,8 @@ def vocabulary_key(
     corpus: Corpus, vocabulary_size: int, symbols: Sequence[str] = ()
 ) -> str:
     """Returns a digest of everything that a vocabulary depends on."""
-    digests = [part.digest() for part, _ in corpus.parts()]
-    return cache_key(digests, vocabulary_size, SAMPLE, TRAINING, list(symbols))
+    parts = [[part.digest(), str(weight)] for part, weight in corpus.parts()]
+    return cache_key(parts, vocabulary_size, SAMPLE, TRAINING, list(symbols))
 
 
 def learn_vocabulary(
@@ -216,9 +208,9 @@ def learn_vocabulary(
     """Learns a byte-pair encoding on both sides of a corpus.
 
     Characters that the vocabulary lacks are spelled in bytes, so only invalid
-    UTF-8 is unknown. Of a corpus of more than 300,000 pairs, every k-th pair is
-    used, so that the sample fits in memory. The corpus's symbols are one piece
-    each.
+    UTF-8 is unknown. Of a corpus of more than 300,000 pairs, about as many are
+    used, evenly spread, so that the sample fits in memory. Those of a mixture occur
+    as often as they weigh. The corpus's symbols are one piece each.
 
     Args:
         corpus: The training corpus.
@@ -251,11 +243,19 @@ def learn_vocabulary(
 
 
 def sample_text(corpus: Corpus, limit: int) -> list[tuple[str, str]]:
-    """Returns every k-th pair, with the least k that gives at most `limit`."""
-    if not len(corpus):
+    """Returns at most about `limit` pairs, evenly spread, as often as they weigh."""
+    total = sum(len(part) * weight for part, weight in corpus.parts())
+    if not total:
         raise UserError("the corpus must have pairs. Received: none")
-    step = -(-len(corpus) // limit)
-    return list(itertools.islice(corpus, 0, None, step))
+    pairs = []
+    for part, weight in corpus.parts():
+        share = weight * min(1, fractions.Fraction(limit) / total)
+        wanted, of = share.numerator, share.denominator
+        for number, pair in enumerate(part):
+            # Rounded up, so that each part has a pair.
+            times = -number * wanted // of - -(number + 1) * wanted // of
+            pairs += [pair] * times
+    return pairs
 
 
 def explain_sentencepiece_error(message: str, vocabulary_size: int) -> UserError:

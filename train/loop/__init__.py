@@ -1,1 +1,1 @@
-"""One training update: model, loss, optimizer, workers, memory check."""
+"""One training update: model, loss, optimizer, workers."""

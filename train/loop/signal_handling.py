@@ -3,11 +3,10 @@
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from train.loop import multi_worker
 
@@ -16,25 +15,14 @@ SECONDS_TO_END = 5.0
 
 
 @contextlib.contextmanager
-def handled_by(handler: Callable, numbers: Iterable[int] = SIGNALS) -> Iterator[None]:
-    """Installs `handler(number, frame)` for signals, by default for both."""
-    before = {number: signal.signal(number, handler) for number in numbers}
+def handled_by(handler: Callable) -> Iterator[None]:
+    """Installs `handler(number, frame)` for both signals."""
+    before = {number: signal.signal(number, handler) for number in SIGNALS}
     try:
         yield
     finally:
         for number, old in before.items():
             signal.signal(number, old)
-
-
-@contextlib.contextmanager
-def ended_with_this_one(process: subprocess.Popen) -> Iterator[None]:
-    """Ends a process, too, if this one ends inside, such as by a signal."""
-    try:
-        yield
-    except BaseException:
-        process.terminate()
-        process.wait()
-        raise
 
 
 def exit_now(number: int, frame) -> None:

@@ -34,21 +34,13 @@ class TrainingModel(keras.Model):
     Args:
         transformer: The model to train.
         label_smoothing: Float in [0, 1), `ε_ls` in the paper (0.1).
-        alignment_weight: Float, weight of `alignment_losses` in batches with
-            links.
     """
 
-    def __init__(
-        self,
-        transformer: Transformer,
-        label_smoothing: float,
-        alignment_weight: float = 0.0,
-    ):
+    def __init__(self, transformer: Transformer, label_smoothing: float):
         super().__init__(name="teacher_forcing")
         self.transformer = transformer
         check_fraction("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
-        self.alignment_weight = alignment_weight
 
     def build(self, input_shape=None):
         self.transformer.build()
@@ -137,39 +129,24 @@ class TrainingModel(keras.Model):
         """Returns the sum over the real target tokens; updates the metrics."""
         real = tf.where(padding_mask(batch["labels"]))
         labels = tf.gather_nd(batch["labels"], real)  # (N,)
-        guided = training and self.alignment_weight and "links" in batch
-        states, attention = self._states(batch, training, with_attention=guided)
+        states = self._states(batch, training)
         sums = self._label_losses(tf.gather_nd(states, real), labels)  # Of (N, D).
         count = tf.cast(tf.size(labels), tf.float32)
         for name, total in sums._asdict().items():
             mean = tf.math.divide_no_nan(total, count)
             # Validation has no skipped updates.
             update_mean(self.means[name], mean, count, skips=training)
-        if not guided:
-            return sums.loss
-        of_tokens = alignment_losses(attention, batch["links"])
-        of_real = tf.reduce_sum(tf.gather_nd(of_tokens, real))
-        return sums.loss + self.alignment_weight * of_real
+        return sums.loss
 
-    def _states(self, batch, training, with_attention=False):
-        """Returns the states before the logits, `(B, T, D)`.
-
-        With `with_attention` the attention that is guided comes with the
-        states, `(B, T, S)`, else `None`.
-        """
+    def _states(self, batch, training):
+        """Returns the states before the logits, `(B, T, D)`."""
         memory = self.transformer.encode(batch["source_ids"], training=training)
-        states = self.transformer.decode_states(
+        return self.transformer.decode_states(
             batch["target_ids"],
             memory,
             padding_mask(batch["source_ids"]),
             training=training,
-            return_attention_scores=bool(with_attention),
         )
-        if not with_attention:
-            return states, None
-        states, scores = states
-        _, to_source = scores[self.transformer.architecture.alignment_layer]
-        return states, to_source[:, 0]
 
     def _label_losses(self, states, labels) -> LossSums:
         """Computes the losses of labels `(N,)` with states `(N, D)`."""
@@ -201,20 +178,6 @@ def updates_of(model: keras.Model) -> int:
 def seed_states(transformer: Transformer) -> list:
     """Returns the variables of dropout's random numbers."""
     return [v for v in transformer.variables if "seed_generator" in v.path]
-
-
-def alignment_losses(attention, links):
-    """Returns losses that draw attention to given links (Chen et al., 2016).
-
-    The loss of a target token with `n` links is `-1 / n sum_s log a(s)` over its
-    linked source tokens `s`, where `a` is the attention of head 0 of the decoder
-    layer `Architecture.alignment_layer`, `(B, T, S)`, as `links` is.
-    """
-    links = tf.cast(links, tf.float32)
-    # A weight may be 0 where its logarithm is needed.
-    logs = tf.math.log(tf.cast(attention, tf.float32) + 1e-6)
-    sums = tf.reduce_sum(links * logs, axis=2)
-    return -tf.math.divide_no_nan(sums, tf.reduce_sum(links, axis=2))
 
 
 def add_bias_column(states, embedding):

@@ -13,7 +13,6 @@ from train.data.encoded_pairs import EncodedPairs
 BATCH_TOKENS = 25_000
 DEFAULT_NUM_EPOCHS = 40
 INVERSE_SQRT = "inverse-sqrt"
-ALIGNMENT_WEIGHT = 0.1
 PRECISIONS = {
     "float32": "float32",
     "bfloat16": "mixed_bfloat16",
@@ -38,14 +37,6 @@ class UpdateOptions:
         kind=positive(int),
         tags=("not compared",),
     )
-    validate_every: int = option(
-        1,
-        "epochs from one validation to the next; the final model is a mean of "
-        "checkpoints after validations",
-        kind=positive(int),
-        metavar="N",
-        tags=("not compared",),
-    )
     average: int = option(
         5,
         "checkpoints whose mean is the final model (Section 6.1)",
@@ -56,25 +47,12 @@ class UpdateOptions:
     learning_rate_scale: float = option(
         1.0, "factor of the paper's learning rate (Section 5.3)", kind=positive(float)
     )
-    peak_learning_rate: float | None = option(
-        None,
-        "highest learning rate, such as 5e-4, instead of the paper's",
-        kind=positive(float),
-        metavar="RATE",
-    )
     schedule: str | None = option(
         None,
         "fall of the learning rate after the warm-up: with the inverse square "
         "root of the update, none, or to 0 after the last update (default: "
         f"{INVERSE_SQRT}, Section 5.3)",
         choices=[INVERSE_SQRT, *DECAYS],
-    )
-    alignment_weight: float | None = option(
-        None,
-        "weight of the loss that draws attention to the links of --alignments "
-        f"(default: {ALIGNMENT_WEIGHT})",
-        kind=positive(float),
-        metavar="W",
     )
     precision: str = option(
         "float32",
@@ -98,13 +76,7 @@ class UpdateOptions:
     seed: int = option(0, "of weights, dropout and order", kind=int)
 
     def check_schedule(self, preset: Preset) -> None:
-        """Refuses options of the learning rate that exclude each other."""
-        if self.peak_learning_rate and self.learning_rate_scale != 1:
-            raise UserError(
-                "--peak-learning-rate must come without --learning-rate-scale. "
-                f"Received: {self.peak_learning_rate} and "
-                f"{self.learning_rate_scale}"
-            )
+        """Refuses a learning rate that would fall within the warm-up."""
         recipe = preset.recipe
         if self.schedule in DECAYS and recipe.steps < recipe.warmup_steps:
             raise UserError(
@@ -120,8 +92,6 @@ class UpdateOptions:
         width, recipe = preset.architecture.hidden_dim, preset.recipe
         paper_peak = (width * recipe.warmup_steps) ** -0.5
         scale = self.learning_rate_scale
-        if self.peak_learning_rate:
-            scale = self.peak_learning_rate / paper_peak
         if self.schedule not in DECAYS:
             return TransformerSchedule(width, recipe.warmup_steps, scale)
         return WarmupDecay(

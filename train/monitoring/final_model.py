@@ -85,3 +85,6 @@ def write_scores(path: pathlib.Path, paths: list[str], scores: dict) -> None:
         print(
             f"BLEU {found['bleu']:.2f} ({found['signature']}), chrF {found['chrf']:.2f}"
         )
+        for name in found:
+            if name.startswith("bleu_"):
+                print(f"  {name.removeprefix('bleu_')}: BLEU {found[name]:.2f}")

@@ -1,6 +1,7 @@
 """Keras callback that logs BLEU and chrF of the validation set."""
 
 import pathlib
+import statistics
 
 import keras
 import numpy as np
@@ -14,6 +15,7 @@ from keras_transformer.masks import padding_mask
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from keras_transformer.special_ids import EOS_ID
+from text_processing.text_style import TAG
 from train.data.corpus import Pairs
 from train.data.encoded_pairs import Ids
 from train.loop.training_model import transformer_of, updates_of
@@ -39,7 +41,9 @@ class ValidationBleu(keras.callbacks.Callback):
         log_dir: Folder for TensorBoard.
         every: Positive int, epochs from one BLEU to the next.
         beam_size: Positive int; 1 is greedy search.
-        tokenize: sacreBLEU's name of BLEU's tokenizer.
+        groups: Dict from the name of two languages to sacreBLEU's name of BLEU's
+            tokenizer and the indices of their pairs; `bleu` is then the mean, and
+            `bleu_NAME` that of one. `None` for one group.
         target_proto: Bytes, the SentencePiece model of targets, or `None` if
             both sides share one.
         penalty: Dict of `SearchOptions` with the length penalty, if it is not
@@ -53,7 +57,7 @@ class ValidationBleu(keras.callbacks.Callback):
         log_dir: pathlib.Path,
         every: int = 1,
         beam_size: int = 4,
-        tokenize: str = DEFAULT,
+        groups: dict[str, tuple[str, list[int]]] | None = None,
         target_proto: bytes | None = None,
         penalty: dict[str, float] | None = None,
     ):
@@ -67,8 +71,11 @@ class ValidationBleu(keras.callbacks.Callback):
         self._log_dir = log_dir
         self._every = every
         self._options = SearchOptions(beam_size, num_hypotheses=1, **(penalty or {}))
-        self._bleu = make_bleu(tokenize)
-        self._chrf = sacrebleu.CHRF()
+        groups = groups or {"": (DEFAULT, range(len(pairs)))}
+        self._groups = {
+            name: (make_bleu(tokenize), indices)
+            for name, (tokenize, indices) in groups.items()
+        }
         self._search = tf.function(
             self._search_batch,
             input_signature=[tf.TensorSpec([None, None], tf.int32)],
@@ -108,23 +115,35 @@ class ValidationBleu(keras.callbacks.Callback):
         return translations
 
     def score(self, translations: list[str]) -> dict[str, float]:
-        """Returns `"bleu"` and `"chrf"`."""
-        references = [self._pairs.targets]
-        return {
-            "bleu": self._bleu.corpus_score(translations, references).score,
-            "chrf": self._chrf.corpus_score(translations, references).score,
+        """Returns `"bleu"` and `"chrf"`; of several groups also those of each."""
+        scores = {"bleu": {}, "chrf": {}}
+        for name, (bleu, indices) in self._groups.items():
+            found, references = (
+                [lines[i] for i in indices]
+                for lines in (translations, self._pairs.targets)
+            )
+            for key, metric in (("bleu", bleu), ("chrf", sacrebleu.CHRF())):
+                scores[key][name] = metric.corpus_score(found, [references]).score
+        means = {key: statistics.fmean(of.values()) for key, of in scores.items()}
+        if len(self._groups) == 1:
+            return means
+        return means | {
+            f"{key}_{name}": score
+            for key, of in scores.items()
+            for name, score in of.items()
         }
 
     @property
     def signature(self) -> str:
-        return str(self._bleu.get_signature())
+        found = [str(bleu.get_signature()) for bleu, _ in self._groups.values()]
+        return ", ".join(dict.fromkeys(found))
 
     def samples(self, translations: list[str]) -> list[dict[str, str]]:
-        """Returns some pairs, evenly spread, with their translations."""
+        """Returns some pairs, evenly spread, without tags, with their translations."""
         count = min(NUM_SAMPLES, len(self._pairs))
         return [
             {
-                "source": self._pairs.sources[i],
+                "source": TAG.sub("", self._pairs.sources[i]),
                 "reference": self._pairs.targets[i],
                 "translation": translations[i],
             }
@@ -145,6 +164,7 @@ class ValidationBleu(keras.callbacks.Callback):
 def make_validation_bleu(
     options: ValidationOptions,
     pairs: Pairs,
+    groups: dict[str, tuple[str, list[int]]],
     protos: tuple[bytes, bytes | None],
     run_dir: pathlib.Path,
     decoding: dict,
@@ -156,7 +176,7 @@ def make_validation_bleu(
         run_dir / "logs" / "translations",
         options.validate_bleu or 1,
         options.validation_beam_size,
-        options.bleu_tokenize,
+        groups,
         target,
         {name: decoding[name] for name in PENALTY_OPTIONS if name in decoding},
     )

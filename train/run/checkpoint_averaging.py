@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from command_line.errors import UserError, first_line
 from keras_transformer import Transformer
-from train.run.run_description import RunDescription
 from train.run.run_folder import step_of
 
 # Errors of TensorFlow for checkpoints that are damaged or of other shapes.
@@ -51,20 +50,6 @@ def save_model(path: pathlib.Path, model: Transformer) -> None:
     beside = path.with_suffix(".part.keras")
     model.save(beside)
     beside.replace(path)
-
-
-def make_model_of_run(run_dir: pathlib.Path) -> Transformer:
-    """Creates the model of a run in float32, with random weights."""
-    description = RunDescription.load_run(run_dir, "--run-dir")
-    arguments = description.arguments
-    return Transformer.from_preset(
-        description.preset,
-        arguments["vocabulary_size"],
-        sequence_length=arguments["max_length"],
-        source_vocabulary_size=arguments.get("source_vocabulary_size"),
-        dtype="float32",
-        name="transformer",
-    )
 
 
 def choose_weights(

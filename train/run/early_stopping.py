@@ -94,7 +94,7 @@ class EarlyStopping(keras.callbacks.Callback):
         """
         if self._patience is None:
             return set()
-        rows = self.state.validated
+        rows = self.state.history
         return {*self._steps_around(rows), *self._steps_around(rows[:-1])}
 
     def choose_final(self, warmup: int = 0) -> tuple[list[str], int | None]:
@@ -117,7 +117,7 @@ class EarlyStopping(keras.callbacks.Callback):
 
     def _candidates(self):
         """Returns the checkpoints of the final model, warm-up included."""
-        rows, saved = self.state.validated, self.state.saved
+        rows, saved = self.state.history, self.state.saved
         index = self._find_best(rows)
         best = None if index is None else int(rows[index]["step"])
         # The best may be gone if `--patience` was not there from the beginning.

@@ -40,6 +40,7 @@ class FinishedRun:
     transformer: Transformer
     digests: dict[str, str]  # SHA-256 of weights and tokenizers.
     decoding: dict  # Default options of an export's search, if the run has any.
+    languages: dict  # The tags of several languages, if the model has any.
 
     def check_shape(
         self, preset: Preset, vocabulary_size: int | None, max_length: int | None
@@ -106,6 +107,7 @@ def load_finished(run_dir: pathlib.Path) -> FinishedRun:
         transformer,
         digests_of(transformer, protos),
         check_decoding(description.decoding, run_dir / "arguments.json"),
+        description.languages,
     )
 
 

@@ -30,6 +30,8 @@ class RunDescription:
     packages: dict  # Versions of the packages with which the run began.
     origin: dict = dataclasses.field(default_factory=dict)  # If converted.
     decoding: dict = dataclasses.field(default_factory=dict)  # Search options.
+    # `LanguageTags` as JSON, of a model of several languages.
+    languages: dict = dataclasses.field(default_factory=dict)
     steps_per_epoch: int | None = None
     # Divides the sentences of a batch; `None` until the devices are known.
     row_multiple: int | None = None
@@ -64,17 +66,14 @@ class RunDescription:
         return cls.load(path)
 
     def compare(
-        self,
-        other: "RunDescription",
-        not_compared: Collection[str],
-        parts: tuple[str, ...] = COMPARED,
+        self, other: "RunDescription", not_compared: Collection[str]
     ) -> list[str]:
         """Returns the entries in which another description differs.
 
         An option that is off, or has no value, may be missing in one of them.
         """
         found = []
-        for part in parts:
+        for part in COMPARED:
             before, after = self._entries(part), other._entries(part)
             for name in [*after, *(before.keys() - after.keys())]:
                 old, new = before.get(name), after.get(name)
@@ -135,7 +134,7 @@ class RunDescription:
             "description": self.preset.description,
             **self.preset.hyperparameters(),
         }
-        for name in ("decoding", "origin", "revision"):
+        for name in ("decoding", "languages", "origin", "revision"):
             if not content[name]:
                 del content[name]
         return content

@@ -65,24 +65,15 @@ class TrainingState(keras.callbacks.Callback):
 
     @property
     def checkpoints(self) -> list[str]:
-        """Prefixes of the latest checkpoints after validations, oldest first.
-
-        The last one also counts where its epoch had no validation.
-        """
+        """Prefixes of the latest checkpoints, oldest first."""
         saved = self.saved
-        rows = [*self.validated, *self.history[-1:]]
-        steps = dict.fromkeys(int(row["step"]) for row in rows)
+        steps = [int(row["step"]) for row in self.history]
         return [str(saved[step]) for step in steps if step in saved][-self.keep :]
 
     @property
     def saved(self) -> dict[int, pathlib.Path]:
         """Prefixes of the checkpoints that are there, by step, ascending."""
         return saved_steps(self._folder)
-
-    @property
-    def validated(self) -> list[dict]:
-        """The rows of epochs with a validation; without any, all rows."""
-        return [row for row in self.history if row.get("val_loss")] or self.history
 
     def restore(self, strategy: tf.distribute.Strategy | None = None) -> int:
         """Loads the latest undamaged checkpoint.
@@ -213,8 +204,7 @@ class CheckpointStore:
         if saved:
             raise UserError(
                 f"no checkpoint in {self._folder} is whole; start again in another "
-                "--run-dir, or make a model of weights that are left by `python -m "
-                f"train.average --steps`. There are {', '.join(map(str, saved))}"
+                f"--run-dir. There are {', '.join(map(str, saved))}"
             )
         return False
 

@@ -19,9 +19,11 @@ import tensorflow as tf
 
 from command_line.cpu_count import count_processors
 from command_line.errors import UserError
+from documents.glossary import Glossary
 from documents.markup.word_alignment import word_attention
 from documents.plain_text import translate_whole
 from documents.symbols import has_lost_symbols, is_alignable, restore_symbols
+from documents.term_placement import hide_terms, place_terms, show_terms
 from export.model.signature_inputs import LANGUAGE_INPUTS
 from text_processing.language_tags import LanguageTags
 from text_processing.placeholders import PLACEHOLDERS
@@ -59,21 +61,21 @@ class Runtime(abc.ABC):
         language: ISO 639-1 code of the sources, or `""` if it is not known.
         languages: `LanguageTags` of a model of several languages, or `None`.
         language_inputs: Names of those inputs for languages that its signatures have.
-        original: The runtime itself, or of `for_languages` the one that it shows.
         max_rows: Int, maximum number of sentences of a call.
         in_flight: Int, number of calls that it can answer at a time.
-        timeout: Float, seconds that a call to a server may take; 0 without one.
+        glossary: The terms of its translations.
+        original: The same model without a glossary, for all languages.
     """
 
     signatures: Collection[str]
     language = ""
     languages: LanguageTags | None = None
     language_inputs: Collection[str] = ()
-    _original: "Runtime | None" = None
     _codes: Mapping[str, str] = types.MappingProxyType({})  # By the names of inputs.
     max_rows = 2048
     in_flight = 1
-    timeout = 0.0
+    glossary = Glossary()
+    _original = None
 
     @abc.abstractmethod
     def ask(
@@ -84,10 +86,6 @@ class Runtime(abc.ABC):
         Raises:
             UserError: If the model does not answer.
         """
-
-    @property
-    def original(self) -> "Runtime":
-        return self._original or self
 
     def for_languages(self, source: str, target: str) -> "Runtime":
         """Returns the same model, which gets the codes of two languages.
@@ -151,6 +149,23 @@ class Runtime(abc.ABC):
             if all(signature in self.signatures for signature in needed)
         )
 
+    @property
+    def original(self) -> "Runtime":
+        return self._original or self
+
+    def with_glossary(self, glossary: Glossary) -> "Runtime":
+        """Returns the same model with the terms of a glossary in its translations.
+
+        Raises:
+            UserError: If it cannot align.
+        """
+        self.require("align")
+        # The copy keeps it, and a server without alignments refuses it.
+        _ = self.knows_placeholders
+        model = copy.copy(self)
+        model.glossary, model._original = glossary, self.original
+        return model
+
     def translate_batch(self, lines: list[bytes | str]) -> dict[str, np.ndarray]:
         """Returns the outputs of the default signature, with symbols that it lost.
 
@@ -158,30 +173,53 @@ class Runtime(abc.ABC):
             UserError: If these are not of a translation model.
         """
         texts = strings(lines)
-        outputs = check_outputs(self.ask(SIGNATURE, {"text": texts}), len(lines))
+        sources = list(map(decode_line, texts))
+        asked, names = texts.copy(), [{}] * len(texts)
+        if self.glossary and self.knows_placeholders:
+            for row, source in enumerate(sources):
+                text, names[row] = hide_terms(self.glossary, source)
+                if names[row]:
+                    asked[row] = text.encode()
+        outputs = check_outputs(self.ask(SIGNATURE, {"text": asked}), len(lines))
         translations = outputs["translation"].copy()
+        found = list(map(decode_line, translations))
         pairs = [
-            (decode_line(text), decode_line(translation))
-            for text, translation in zip(texts, translations, strict=True)
+            (each[0], show_terms(self.glossary, *each))
+            for each in zip(sources, found, names, strict=True)
         ]
-        for row, text in self._restore_symbols(pairs).items():
-            translations[row] = text.encode()
+        repaired = self._repair(pairs)
+        for row, (old, new) in enumerate(zip(found, repaired, strict=True)):
+            if new != old:
+                translations[row] = new.encode()
         return {**outputs, "translation": translations}
 
-    def _restore_symbols(self, pairs: list[tuple[str, str]]) -> dict[int, str]:
-        """Returns the translations that lost symbols, with them, by their index."""
-        lossy = {i: pair for i, pair in enumerate(pairs) if has_lost_symbols(*pair)}
+    def _repair(self, pairs: list[tuple[str, str]]) -> list[str]:
+        """Returns translations with the symbols and terms that they lost."""
+        found = [translation for _, translation in pairs]
+        for lacks, repair in (
+            (has_lost_symbols, restore_symbols),
+            (self.glossary.lacks, functools.partial(place_terms, self.glossary)),
+        ):
+            lossy = {
+                row: (text, found[row])
+                for row, (text, _) in enumerate(pairs)
+                if lacks(text, found[row])
+            }
+            aligned = self._try_to_align(list(lossy.values()))
+            for row, pair in lossy.items():
+                found[row] = repair(*pair, aligned.get(pair))
+        return found
+
+    def _try_to_align(self, pairs: list[tuple[str, str]]) -> dict:
+        """Returns the word alignments of those pairs that can be aligned."""
         aligned = {}
         if "align" in self.signatures:
-            short = [pair for pair in lossy.values() if is_alignable(*pair)]
+            short = [pair for pair in pairs if is_alignable(*pair)]
             # The translation is there, and needs no alignment.
             with contextlib.suppress(Exception):
                 found = in_batches(short, MAX_ALIGNED_SQUARES, self.align)
                 aligned = dict(zip(short, found, strict=True))
-        return {
-            index: restore_symbols(*pair, aligned.get(pair))
-            for index, pair in lossy.items()
-        }
+        return aligned
 
     def translate(self, texts: list[str]) -> list[Translation]:
         """Translates sentences; those in capitals as if they were not."""
@@ -267,9 +305,7 @@ class Runtime(abc.ABC):
             strict=True,
         ):
             others = row[valid & (~was_cut | was_cut[0])]
-            pairs = [(text, decode_line(other)) for other in others]
-            restored = self._restore_symbols(pairs)
-            found.append([restored.get(i, new) for i, (_, new) in enumerate(pairs)])
+            found.append(self._repair([(text, decode_line(o)) for o in others]))
         return found
 
     def find_words(self, pairs: list[tuple[str, str]]) -> list[dict]:

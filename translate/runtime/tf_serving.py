@@ -45,25 +45,19 @@ class TFServingRuntime(Runtime):
     of the first attempt, and the waits of urllib3 cannot be interrupted.
 
     `send` is a function from the name of a signature and a dict of arrays to a dict
-    of arrays, which raises `ServerUnavailableError` or `UserError` and may take
-    `timeout` seconds. `map` sends `in_flight` batches before the first is answered.
-    The `pauses` are seconds before each retry, times a random factor from 0.5 to 1.5,
-    so that clients do not retry at the same moment.
+    of arrays, which raises `ServerUnavailableError` or `UserError`. `map` sends
+    `in_flight` batches before the first is answered. The `pauses` are seconds before
+    each retry, times a random factor from 0.5 to 1.5, so that clients do not retry at
+    the same moment.
     """
 
     # The server refuses what it lacks.
     signatures = frozenset({SIGNATURE, "sample", *PROBES})
     max_rows = WARMUP_BATCH_SIZES[-1]  # As in `batching_parameters.txt`.
 
-    def __init__(
-        self,
-        send: Callable,
-        in_flight: int,
-        pauses: Iterable[float],
-        timeout: float = 0.0,
-    ):
+    def __init__(self, send: Callable, in_flight: int, pauses: Iterable[float]):
         self._send = send
-        self.in_flight, self.timeout = in_flight, timeout
+        self.in_flight = in_flight
         self._pauses = tuple(pauses)
         self._stopped = threading.Event()
 
@@ -245,4 +239,4 @@ def connect(server: str, options: ClientOptions) -> TFServingRuntime:
     """
     address = read_address(server, options.ca_certificate, options.token_file)
     send = make_sender(address, options.model_name, options.timeout)
-    return TFServingRuntime(send, options.in_flight, PAUSES, options.timeout)
+    return TFServingRuntime(send, options.in_flight, PAUSES)

@@ -42,7 +42,7 @@ export function withSizes(file, inputs, outputs) {
   const model = follow(0);
   const [subgraph] = tables(model, MODEL_SUBGRAPHS);
   const [signature] = tables(model, MODEL_SIGNATURES);
-  const sizesOf = new Map();
+  const tensors = tables(subgraph, SUBGRAPH_TENSORS);
   for (const [list, sizes] of [
     [SIGNATURE_INPUTS, inputs],
     [SIGNATURE_OUTPUTS, outputs],
@@ -50,19 +50,16 @@ export function withSizes(file, inputs, outputs) {
     for (const entry of tables(signature, list)) {
       const [kind] = text(field(entry, ENTRY_NAME)).split("_");
       const index = field(entry, ENTRY_INDEX); // Absent if it is 0.
-      sizesOf.set(index && view.getUint32(index, true), sizes[kind]);
-    }
-  }
-  for (const [index, tensor] of tables(subgraph, SUBGRAPH_TENSORS).entries()) {
-    const shape = elements(tensor, TENSOR_SHAPE),
-      left = [...(sizesOf.get(index) ?? [])];
-    for (const [axis, at] of elements(tensor, TENSOR_SHAPE_SIGNATURE).entries()) {
-      if (view.getInt32(at, true) >= 0) continue;
-      // LiteRT computes the sizes of the other tensors; some operations look
-      // only whether they are dynamic.
-      const size = left.shift() ?? 1;
-      view.setInt32(at, size, true);
-      view.setInt32(shape[axis], size, true);
+      const tensor = tensors[index && view.getUint32(index, true)];
+      const shape = elements(tensor, TENSOR_SHAPE),
+        left = [...(sizes[kind] ?? [])];
+      for (const [axis, at] of elements(tensor, TENSOR_SHAPE_SIGNATURE).entries()) {
+        if (view.getInt32(at, true) >= 0) continue;
+        // LiteRT computes the sizes of all tensors between inputs and outputs.
+        const size = left.shift();
+        view.setInt32(at, size, true);
+        view.setInt32(shape[axis], size, true);
+      }
     }
   }
   return copy;

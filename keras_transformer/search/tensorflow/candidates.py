@@ -6,7 +6,7 @@ vocabulary, `L` the longest limit.
 
 import tensorflow as tf
 
-from keras_transformer.search.beam_search import BeamState, Candidates, mask_forbidden
+from keras_transformer.search.beam_step import BeamState, Candidates, mask_forbidden
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.sampling import sample_tokens
 

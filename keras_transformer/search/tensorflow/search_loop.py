@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.search.beam_search import forced_tokens, pad_missing
+from keras_transformer.search.beam_step import forced_tokens, pad_missing
 from keras_transformer.search.constraints import constraint_tensors
 from keras_transformer.search.options import IMPOSSIBLE, length_penalty_of
 from keras_transformer.search.search_result import Hypotheses

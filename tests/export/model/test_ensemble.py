@@ -41,39 +41,45 @@ def ensemble(run_dirs):
 
 
 @pytest.fixture(scope="module")
-def members(run_dirs):
-    names = ("score", "align")
-    return [
-        load_run(run_dir, SETTINGS, signatures=names).signatures for run_dir in run_dirs
-    ]
+def mean_scores(run_dirs):
+    """Function to the logarithms of mean probabilities of the tokens of targets."""
+    models = [read_run(run_dir)[0] for run_dir in run_dirs]
+
+    def find(*ids):
+        each = [target_log_probabilities(model, *ids) for model in models]
+        expected = np.log(np.mean(np.exp(each), axis=0))
+        assert not np.allclose(each[0], expected, atol=1e-2)
+        return expected
+
+    return find
 
 
-def test_probabilities_and_alignments_are_means(ensemble, members):
+def test_alignments_are_means(ensemble, run_dirs):
     pairs = TEXTS, TEXTS[::-1]
 
-    for name, key, to_mean, from_mean in (
-        ("score", "token_log_probabilities", np.exp, np.log),
-        ("align", "attention", np.array, np.array),
-    ):
-        found = ensemble[name](*pairs)[key].numpy()
+    found = ensemble["align"](*pairs)["attention"]
 
-        each = [member[name](*pairs)[key].numpy() for member in members]
-        expected = from_mean(np.mean([to_mean(x) for x in each], axis=0))
-        assert not np.allclose(each[0], expected, atol=1e-2)
-        np.testing.assert_allclose(found, expected, atol=1e-4)
+    each = []
+    for run_dir in run_dirs:
+        member = load_run(run_dir, SETTINGS, signatures=["align"]).signatures["align"]
+        each.append(member(*pairs)["attention"].numpy())
+    assert not np.allclose(*each, atol=1e-2)
+    np.testing.assert_allclose(found, np.mean(each, axis=0), atol=1e-4)
 
 
-def test_the_search_scores_by_the_mean(run_dirs, ensemble, tokenizer):
-    ids = encode(tokenizer, [text.encode() for text in SENTENCES[:4]])
+def test_scores_and_the_search_are_of_the_mean_probabilities(
+    ensemble, tokenizer, mean_scores
+):
+    texts = [text.encode() for text in SENTENCES[:4]]
+    ids = encode(tokenizer, texts)
 
+    forced = ensemble["score"](TEXTS, TEXTS[::-1])["token_log_probabilities"]
     found = ensemble["translate_ids"](ids)
 
+    expected = mean_scores(ids, encode(tokenizer, texts[::-1]))
+    np.testing.assert_allclose(forced, expected, atol=1e-4)
     targets = found["ids"].numpy()
-    each = [
-        target_log_probabilities(read_run(run_dir)[0], ids, targets)
-        for run_dir in run_dirs
-    ]
-    expected = np.log(np.mean(np.exp(each), axis=0)).sum(axis=1)
+    expected = mean_scores(ids, targets).sum(axis=1)
     expected /= penalty((targets > 0).sum(axis=1), SETTINGS.length_penalty)
     np.testing.assert_allclose(found["score"], expected, atol=1e-3)
 

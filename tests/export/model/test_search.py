@@ -18,8 +18,6 @@ from tests.helpers.signature_requests import (
     ALPHA,
     EXTRA,
     ask,
-    assert_same,
-    constrained_inputs,
     differences,
     options_inputs,
     sample_inputs,
@@ -29,26 +27,24 @@ from tests.helpers.signature_requests import (
 TEXTS = [s.encode() for s in SENTENCES]
 LONG = b" ".join(TEXTS * 9)
 BEAMS = 3  # Of the fixture's export.
+SIGNATURES = ("serving_default",)
 
 
-def test_rules_find_what_the_library_finds(servable, model, tokenizer):
-    texts = TEXTS * 2
-    sizes = np.arange(len(texts), dtype="int32") % 4
-    # The ninth row has no rule.
-    least = np.maximum(8 - np.arange(len(texts), dtype="int32"), 0)
+def test_rules_find_what_the_library_finds(run_dir, servable, model, tokenizer):
+    texts, rules = [*TEXTS, b"a"], {"no_repeat_ngram": 2, "min_length": 9}
+    settings = SearchSettings(BEAMS, ALPHA, EXTRA, **rules)
+    signatures = load_run(run_dir, settings, signatures=SIGNATURES).signatures
     source = encode(tokenizer, texts)
     limits = (source > 0).sum(axis=1) + EXTRA
-    options = SearchOptions(BEAMS, ALPHA, 1, no_repeat_ngram=sizes, min_length=least)
+    options = SearchOptions(BEAMS, ALPHA, 1, **rules)
     search = functools.partial(
         search_by_layers, model, source, limits, options, max_length=limits.max()
     )
     expected = tf.function(search, autograph=False)()
 
-    outputs = servable.predict(
-        "translate_constrained", constrained_inputs(texts, sizes, least)
-    )
+    outputs = signatures["serving_default"](tf.constant(texts))
+    outputs = {name: value.numpy() for name, value in outputs.items()}
 
-    assert (outputs["error"] == b"").all()
     scores = np.asarray(expected.scores)[:, 0]
     np.testing.assert_allclose(outputs["score"], scores, rtol=1e-5)
     for place, row in enumerate(to_rows(outputs)):
@@ -116,15 +112,6 @@ ERRORS = {
             ({"alpha": np.nan, "prefixes": [LONG]}, b"Received: nan"),
         ],
     ),
-    "translate_constrained": (
-        constrained_inputs,
-        [
-            ({"size": -1}, b"no_repeat_ngram must be between 0 and 20."),
-            ({"size": 21}, b"Received: 21"),
-            ({"least": -1}, b"min_length must be between 0 and 1000."),
-            ({"least": 1001}, b"Received: 1001"),
-        ],
-    ),
     "sample": (
         lambda texts, **given: sample_inputs(texts, 1, **given),
         [
@@ -156,19 +143,3 @@ def test_a_bad_row_has_its_error_and_the_others_none(servable, signature):
         assert row["translation"] == b""
         assert row["score"] == 0
         assert not row["truncated"]
-
-
-def test_the_rules_of_an_export_are_those_of_its_signatures(run_dir, servable):
-    settings = SearchSettings(
-        BEAMS, max_extra_length=8, no_repeat_ngram=2, min_length=6
-    )
-    names = ("serving_default",)
-    signatures = load_run(run_dir, settings, signatures=names).signatures
-    texts = [*TEXTS, b"", b"a"]
-    inputs = constrained_inputs(texts, 2, 6)
-    expected = servable.predict("translate_constrained", inputs)
-
-    outputs = signatures["serving_default"](tf.constant(texts))
-
-    assert set(outputs) == {*expected} - {"error"}
-    assert_same(outputs, expected)

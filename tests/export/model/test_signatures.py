@@ -141,7 +141,6 @@ def test_knobs_give_one_clear_error(servable, knob, value, message):
     ("signature", "inputs"),
     [
         ("translate_options", "text, length_penalty, max_extra_length, prefix"),
-        ("translate_constrained", "text, no_repeat_ngram, min_length"),
         ("sample", "text, temperature, top_k, top_p, seed"),
         *((name, "source, target") for name in ("score", "align", "explain")),
     ],

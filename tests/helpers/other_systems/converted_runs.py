@@ -142,6 +142,20 @@ def write_folder(folder, shares=True, **numbers):
         **numbers,
     )
     model = transformers.MarianMTModel(config).eval()
+    random = set_random_weights(model)
+    with torch.no_grad():
+        model.get_decoder().embed_tokens.weight[len(last) - 1] = 0
+        bias = 0.2 * random.normal(size=(1, len(last)))
+        bias[0, 0] += 2.0  # Some translations end.
+        model.final_logits_bias.copy_(torch.tensor(bias))
+    model.save_pretrained(folder)
+    return model
+
+
+def set_random_weights(model):
+    """Sets all weights but positions of a model of torch; returns the generator."""
+    import torch
+
     random = np.random.default_rng(7)
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -153,12 +167,7 @@ def write_folder(folder, shares=True, **numbers):
             else:
                 values *= weight.shape[-1] ** -0.5
                 weight.copy_(torch.tensor(values, dtype=weight.dtype))
-        model.get_decoder().embed_tokens.weight[len(last) - 1] = 0
-        bias = 0.2 * random.normal(size=(1, len(last)))
-        bias[0, 0] += 2.0  # Some translations end.
-        model.final_logits_bias.copy_(torch.tensor(bias))
-    model.save_pretrained(folder)
-    return model
+    return random
 
 
 class CustomOutputModel(Transformer):

@@ -47,12 +47,15 @@ def write_directory(
     pre_norm=False,
     scale=True,
     start="<s>",
+    bias=True,
+    precision=None,
     change=None,
 ):
     """Writes a random model by CTranslate2's own specification, which `change` gets.
 
     `positions` are `"halves"` (sines from position 2 on), `"learned"`, or `None` for
-    those that CTranslate2 computes itself; targets begin with the piece `start`.
+    those that CTranslate2 computes itself; targets begin with the piece `start`;
+    attention has a `bias`.
     """
     random = np.random.default_rng(6)
     width, inner = 16, 24
@@ -70,7 +73,7 @@ def write_directory(
         stack.scale_embeddings = scale
         if positions is not None:
             stack.position_encodings.encodings = table.astype("float32")
-    fill(spec, random, width, inner)
+    fill(spec, random, width, inner, bias)
     spec.encoder.embeddings[0].weight = embeddings[0].astype("float32")
     spec.decoder.embeddings.weight = embeddings[1].astype("float32")
     output = embeddings[1] if tied else random.normal(size=embeddings[1].shape)
@@ -81,17 +84,18 @@ def write_directory(
     if change is not None:
         change(spec)
     spec.validate()
-    spec.optimize()
+    spec.optimize(precision)
     spec.save(str(folder))
 
 
-def fill(spec, random, width, inner):
+def fill(spec, random, width, inner, bias):
     """Fills in random weights of the layers."""
 
-    def linear(part, rows, columns):
+    def linear(part, rows, columns, bias=True):
         part.weight = random.normal(size=(rows, columns)) * columns**-0.5
         part.weight = part.weight.astype("float32")
-        part.bias = (0.3 * random.normal(size=rows)).astype("float32")
+        if bias:
+            part.bias = (0.3 * random.normal(size=rows)).astype("float32")
 
     def norm(part):
         part.gamma = (1 + 0.3 * random.normal(size=width)).astype("float32")
@@ -104,13 +108,13 @@ def fill(spec, random, width, inner):
             linear(layer.ffn.linear_0, inner, width)
             linear(layer.ffn.linear_1, width, inner)
             norm(layer.ffn.layer_norm)
-            linear(layer.self_attention.linear[0], 3 * width, width)
-            linear(layer.self_attention.linear[1], width, width)
+            linear(layer.self_attention.linear[0], 3 * width, width, bias)
+            linear(layer.self_attention.linear[1], width, width, bias)
             norm(layer.self_attention.layer_norm)
             if stack is spec.decoder:
-                linear(layer.attention.linear[0], width, width)
-                linear(layer.attention.linear[1], 2 * width, width)
-                linear(layer.attention.linear[2], width, width)
+                linear(layer.attention.linear[0], width, width, bias)
+                linear(layer.attention.linear[1], 2 * width, width, bias)
+                linear(layer.attention.linear[2], width, width, bias)
                 norm(layer.attention.layer_norm)
 
 

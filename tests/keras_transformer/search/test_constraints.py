@@ -68,7 +68,7 @@ def test_both_searches_find_what_plain_python_finds():
     @hypothesis.given(
         seed=seeds,
         spread=spreads,
-        sizes=st.sampled_from([(1, 1), (2, 1), (2, 2), (4, 4), (5, 3)]),
+        sizes=st.sampled_from([(1, 1), (2, 1), (5, 3)]),
         sentences=SENTENCES,
     )
     def check(seed, spread, sizes, sentences):

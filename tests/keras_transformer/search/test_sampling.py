@@ -197,9 +197,13 @@ def count_draws(logits, sampling_of, count=20_000):
     return np.bincount(np.asarray(ids)[:, 0], minlength=len(logits))
 
 
-@pytest.mark.parametrize("size", [8, 255, 256, 257, 700])
+CUTS = [(1.0, 0, 1.0), (0.5, 0, 1.0), (1.0, 5, 1.0), (2.0, 6, 0.7)]
+
+
 @pytest.mark.parametrize(
-    "cuts", [(1.0, 0, 1.0), (0.5, 0, 1.0), (1.0, 5, 1.0), (2.0, 6, 0.7)]
+    ("size", "cuts"),
+    [*((8, cuts) for cuts in CUTS), *zip((255, 256, 257, 700), CUTS, strict=True)]
+    + [(700, CUTS[0])],
 )
 def test_draws_have_their_probabilities(size, cuts):
     logits = 1.5 * np.random.default_rng(size).normal(size=size)

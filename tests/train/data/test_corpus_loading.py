@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from command_line.errors import UserError
-from train.data import encoded_corpus, vocabulary
+from train.data import encoded_corpus
 from train.data.corpus import Mixture, Pairs
 from train.data.corpus_loading import read_mixture
 from train.data.encoded_corpus import encode_corpus
-from train.data.vocabulary import cached_vocabulary
+from train.data.vocabulary import learn_vocabulary
 
 SMALL = Pairs(["A cat.", "Two cats.", "A dog."], ["Un gato.", "Dos.", "Perro."])
 LARGE = Pairs(["A house."] * 8, ["Una casa."] * 8)
@@ -48,15 +48,13 @@ def test_the_digest_sees_text_order_and_weight():
 
 def test_parts_are_encoded_once_whatever_their_weights(tmp_path, monkeypatch):
     corpus = Pairs(["A cat.", "", "Two cats.", "A dog."], ["x", "y", "z", "w"])
+    proto = learn_vocabulary(Mixture([(corpus, 1), (LARGE, 1)]), 290)
 
     def encode(*weights):
         parts = zip((corpus, LARGE), map(Fraction, weights), strict=True)
-        mixture = Mixture(list(parts))
-        proto = cached_vocabulary(mixture, 290, tmp_path)
-        return encode_corpus(mixture, proto, 90, tmp_path)
+        return encode_corpus(Mixture(list(parts)), proto, 90, tmp_path)
 
     first = encode("3/2", "1/2")
-    monkeypatch.setattr(vocabulary, "learn_vocabulary", None)
     monkeypatch.setattr(encoded_corpus, "encode_into", None)
     second = encode("2", "1/3")
 
@@ -67,7 +65,6 @@ def test_parts_are_encoded_once_whatever_their_weights(tmp_path, monkeypatch):
     order = np.array([10, 0, 3, 2, 5])
     whole = Pairs([*corpus.sources, *LARGE.sources], [*corpus.targets, *LARGE.targets])
     monkeypatch.undo()
-    proto = cached_vocabulary(Mixture([(corpus, 1), (LARGE, 1)]), 290, tmp_path)
     joined = encode_corpus(whole, proto, 90, tmp_path)
     for ids, others in (
         (first.pairs.sources, joined.pairs.sources),
@@ -92,11 +89,30 @@ def test_reads_files_and_sets_beside_the_mixture(files):
         ],
     )
 
-    mixture = read_mixture(path, files)
+    (first, second), has_tags = read_mixture(path, files)
 
-    assert list(mixture)[:2] == [("one", "uno"), ("two", "dos")]
-    assert len(mixture) == 502
-    assert [weight for _, weight in mixture.parts()] == [Fraction("2.1"), 1]
+    assert list(first.corpus) == [("one", "uno"), ("two", "dos")]
+    assert first.corpus.languages() == ("en", "es")
+    assert len(second.corpus) == 500
+    assert (first.weight, second.weight) == (Fraction("2.1"), 1)
+    assert first.validation is None
+    assert not has_tags
+
+
+def test_a_source_names_its_languages_and_validation_files(files):
+    spanish = {"source": "a.en", "target": "a.es", "target_language": "es"}
+    spanish |= {"validation_source": "a.es", "validation_target": "a.en"}
+    (files / "b.tsv").write_text("one\tun\n")
+    columns = {"source_language": "1", "target_language": "2"}
+    numbered = {"pairs": "b.tsv", "validation_pairs": "b.tsv", **columns}
+
+    (first, second), has_tags = read_mixture(write(files, [spanish, numbered]), files)
+
+    assert list(first.validation) == [("uno", "one"), ("dos", "two")]
+    assert first.validation.languages() == first.corpus.languages() == ("en", "es")
+    assert list(second.validation) == [("one", "un")]
+    assert second.corpus.languages() == ("", "")
+    assert not has_tags  # Numbers of columns are no languages.
 
 
 @pytest.mark.parametrize(
@@ -120,6 +136,29 @@ def test_reads_files_and_sets_beside_the_mixture(files):
         ([{"dataset": "demo", "split": "x"}], "test, unseen.*split x"),
         ([{"dataset": "demo", "source_language": "es"}], "from en to es.*s es, None"),
         ('[{"dataset": "demo", "weight": NaN}]', "above 0. Received: nan"),
+        (
+            [{"dataset": "demo", "validation_source": "a.en"}],
+            'and "validation_source" and "validation_target"',
+        ),
+        (
+            [{"source": "a.en", "target": "a.es", "split": "x"}],
+            'source 1 must name "source" and "target"',
+        ),
+        (
+            [
+                {"source": "a.en", "target": "a.es", "target_language": code}
+                for code in ("es", "fr", "../x")
+            ],
+            r'must have a code.*Received: \["es", "fr", "../x"\]',
+        ),
+        (
+            [
+                *({"dataset": "demo", "target_language": "es"},),
+                *({"dataset": "demo"}, {"dataset": "demo"}),
+                {"source": "a.en", "target": "a.es", "target_language": "fr"},
+            ],
+            r'Received: \["es", null, null, "fr"\]',
+        ),
     ],
 )
 def test_refuses_what_is_no_mixture(files, content, message):

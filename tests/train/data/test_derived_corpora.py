@@ -1,9 +1,10 @@
-import fractions
 import itertools
+from fractions import Fraction
 
 import hypothesis
 import hypothesis.strategies as st
 import pytest
+import sentencepiece
 
 from keras_transformer import SubwordTokenizer
 from text_processing.placeholders import (
@@ -12,7 +13,14 @@ from text_processing.placeholders import (
     replace_in_pair,
 )
 from train.data.corpus import Mixture, Pairs, demo_pairs
-from train.data.derived_corpora import with_placeholders
+from train.data.derived_corpora import (
+    InLanguages,
+    Reversed,
+    Tagged,
+    WithPlaceholders,
+    find_tags,
+    with_temperature,
+)
 from train.data.vocabulary import learn_vocabulary
 
 PARTS = ("{0}", "www.a.org", "5 kg", "word", ".", "a@b.org", "%s", "7")
@@ -69,7 +77,7 @@ def test_each_is_one_piece_of_the_vocabulary():
         [f"{text} {{0}}" for text in pairs.sources],
         [f"{{0}} {text}" for text in pairs.targets],
     )
-    marked = with_placeholders(corpus)
+    marked = WithPlaceholders(corpus)
 
     some = [target for _, target in itertools.islice(marked, 4)]
     # Every other one.
@@ -88,23 +96,60 @@ def test_each_is_one_piece_of_the_vocabulary():
     assert tokenizer.detokenize(ids).numpy() == ["A ⦅3⦆, ⦅9⦆.".encode()]
 
 
-def test_a_mixture_keeps_its_weights():
-    corpus = Pairs(["{0}"], ["{0}"])
-    weight = fractions.Fraction(5, 2)
-
-    marked = with_placeholders(Mixture([(corpus, weight), (corpus, 1)]))
-
-    assert [weight for _, weight in marked.parts()] == [weight, 1]
-    assert list(marked) == [("⦅0⦆", "⦅0⦆")] * 2
-    assert marked.symbols() == list(PLACEHOLDERS)
+DEMO = demo_pairs("validation")
+GERMAN, FRENCH = (Tagged(InLanguages(DEMO, ("en", code))) for code in ("de", "pt-BR"))
+TAGGED = Mixture([(Tagged(WithPlaceholders(GERMAN._corpus)), 1), (FRENCH, 1)])
 
 
-def test_links_of_words_are_not_those_of_the_new_text():
-    class Linked(Pairs):
-        def links(self):
-            return iter([[[0, 0]]])
+def test_sources_begin_with_the_tag_of_the_target_language():
+    corpus = Pairs(["A dog.", " ", ""], ["Ein Hund.", "x", "y"])
+    tagged = Tagged(InLanguages(corpus, ("en", "de")))
 
-    changed = with_placeholders(Linked(["5 kg"], ["5 kg"]))
+    # A source without text gets none, so that its pair is dropped.
+    assert list(tagged) == [("<2de> A dog.", "Ein Hund."), (" ", "x"), ("", "y")]
+    assert tagged.languages() == ("en", "de")
+    digests = {corpus.digest(), tagged.digest(), GERMAN.digest(), FRENCH.digest()}
+    assert len(digests) == 4
+    assert Mixture([(GERMAN, 1), (FRENCH, 1)]).languages() == ("en", "")
+    assert Mixture([(GERMAN, 1), (Reversed(GERMAN), 1)]).languages() == ("", "")
+    found = find_tags(TAGGED)
+    assert found.target_tags == {"de": "▁<2de>", "pt-BR": "▁<2pt-BR>"}
+    assert found.find("en", "de") == (["▁<2de>"], [])
+    assert find_tags(corpus) is None
 
-    assert list(changed) == [("⦅0⦆", "⦅0⦆")]
-    assert changed.links() is None
+
+@pytest.fixture(scope="module")
+def tagged_model():
+    proto = learn_vocabulary(TAGGED, 420)
+    return sentencepiece.SentencePieceProcessor(model_proto=proto)
+
+
+@hypothesis.example("")
+@hypothesis.example(" ")
+@hypothesis.example("\u0338<2de> ▁<2de> ⦅0⦆")
+@hypothesis.given(st.text() | st.lists(st.sampled_from([*PARTS, " ", "▁", "⦅0⦆"])))
+def test_a_tag_is_one_subword_before_those_of_the_sentence(tagged_model, parts):
+    text = "".join(parts)
+    for tag in find_tags(TAGGED).target_tags.values():
+        tagged = tagged_model.encode(f"{tag[1:]} {text}", out_type=str)
+
+        assert tagged == [tag, *tagged_model.encode(text, out_type=str)]
+
+
+@hypothesis.given(
+    st.lists(
+        st.tuples(st.integers(1, 10**6), st.fractions(Fraction(1, 9), 9)), min_size=1
+    ),
+    st.floats(0.5, 100),
+)
+def test_shares_are_those_of_the_temperature(sizes, temperature):
+    before = [(range(n), weight) for n, weight in sizes]
+
+    after = with_temperature(before, temperature)
+
+    counts = [float(weight) * len(corpus) for corpus, weight in after]
+    shares = [float(w) * n ** (1 / temperature) for n, w in sizes]
+    total = float(sum(w * n for n, w in sizes))
+    expected = [total * share / sum(shares) for share in shares]
+    assert counts == pytest.approx(expected, rel=1e-5)
+    assert with_temperature(before, 1) == before

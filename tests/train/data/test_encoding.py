@@ -8,7 +8,7 @@ import pytest
 
 from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
-from train.data import encoded_corpus, encoding, vocabulary
+from train.data import encoded_corpus, encoding
 from train.data.corpus import Pairs
 from train.data.corpus_statistics import (
     count_overlap,
@@ -18,12 +18,7 @@ from train.data.corpus_statistics import (
 )
 from train.data.encoded_corpus import encode_corpus, encoded_key
 from train.data.encoded_pairs import Ids
-from train.data.vocabulary import (
-    TRAINING,
-    cached_vocabulary,
-    learn_vocabulary,
-    vocabulary_key,
-)
+from train.data.vocabulary import TRAINING, learn_vocabulary, vocabulary_key
 
 SOURCES = ["A red house.", "Two red cats sleep.", "The cat sees the house."]
 TARGETS = ["Una casa roja.", "Dos gatos rojos duermen.", "El gato ve la casa."]
@@ -144,24 +139,6 @@ def test_refuses_a_corpus_of_which_nothing_is_left(model_proto, tmp_path):
         encode_corpus(PAIRS, model_proto, 3, tmp_path)
 
     assert not list(tmp_path.glob("*.part"))
-
-
-def test_a_second_run_encodes_nothing(model_proto, tmp_path, monkeypatch):
-    first = encode_corpus(PAIRS, model_proto, 90, tmp_path)
-    monkeypatch.setattr(encoded_corpus, "encode_into", None)
-    second = encode_corpus(PAIRS, model_proto, 90, tmp_path)
-
-    np.testing.assert_array_equal(first.pairs.targets.flat, second.pairs.targets.flat)
-    assert first.figures == second.figures
-    with pytest.raises(TypeError):  # Another length is another corpus.
-        encode_corpus(PAIRS, model_proto, 89, tmp_path)
-
-
-def test_a_vocabulary_is_learnt_once(tmp_path, monkeypatch):
-    first = cached_vocabulary(PAIRS, 320, tmp_path)
-    monkeypatch.setattr(vocabulary, "learn_vocabulary", None)
-
-    assert cached_vocabulary(PAIRS, 320, tmp_path) == first
 
 
 def keys_of_caches():

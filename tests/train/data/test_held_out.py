@@ -3,15 +3,12 @@
 import hashlib
 import tracemalloc
 
-import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from command_line.errors import UserError
-from train.data.corpus import FilePairs, Pairs, read_all
-from train.data.encoded_corpus import DigestCachedCorpus
+from train.data.corpus import Pairs
 from train.data.held_out import choose_pairs, hold_out
-from train.data.word_links import LinkedPairs
 
 
 def choose_by_sorting(pairs, size, seed):
@@ -98,26 +95,6 @@ def test_memory_does_not_grow_with_the_corpus():
         tracemalloc.stop()
 
     assert peaks[1] < 1.5 * peaks[0]
-
-
-def test_links_stay_beside_their_pairs(tmp_path):
-    paths = [tmp_path / name for name in ("a.en", "a.de", "links")]
-    lines = [f"{'x ' * (i % 7)}{i}" for i in range(40)]
-    for path in paths[:2]:
-        path.write_text("".join(f"{line}\n" for line in lines))
-    paths[2].write_text("".join(f"{i % 7}-{i % 7}\n" for i in range(40)))
-    linked = LinkedPairs(FilePairs(*paths[:2]), paths[2])
-    corpus = DigestCachedCorpus(linked, paths, tmp_path)
-
-    training, held_out = hold_out(corpus, 15, 0, tmp_path)
-
-    assert training.languages() == ("en", "de")
-    links = [link.tolist() for link in training.links()]
-    words = [len(source.split()) - 1 for source, _ in training]
-    assert links == [[[n, n]] for n in words]
-    assert len(links) == 25
-    assert hold_out(read_all(linked), 15, 0, tmp_path)[0].links() is None
-    assert np.isin(held_out.sources, lines).all()
 
 
 @pytest.mark.parametrize("size", [5, 6])

@@ -1,6 +1,10 @@
+import math
 import pathlib
 import re
+from fractions import Fraction
 
+import hypothesis
+import hypothesis.strategies as st
 import pytest
 import sentencepiece
 
@@ -8,11 +12,11 @@ from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
 from tests.helpers.other_systems.converted_runs import train_spm
 from text_processing.placeholders import PLACEHOLDERS
-from train.data.corpus import Pairs, demo_pairs
+from train.data.corpus import Mixture, Pairs, demo_pairs
 from train.data.given_tokenizer import read_tokenizer
 from train.data.vocabulary import (
     VocabularyOptions,
-    check_placeholders,
+    check_symbols,
     check_vocabulary,
     count_pieces,
     learn_vocabulary,
@@ -185,9 +189,11 @@ def test_refuses_placeholders_that_a_model_lacks(tmp_path):
     lacks = read_tokenizer(write_model(tmp_path))
     has = read_tokenizer(write_model(tmp_path, user_defined_symbols=list(PLACEHOLDERS)))
 
-    check_placeholders([has], "--tokenizer", "f")
+    check_symbols(PLACEHOLDERS, [has, None], "--tokenizer", "f")
     with pytest.raises(UserError, match="of --tokenizer. Received: f without ⦅0⦆"):
-        check_placeholders([has, lacks], "--tokenizer", "f")
+        check_symbols(PLACEHOLDERS, [has, lacks], "--tokenizer", "f")
+    with pytest.raises(UserError, match="Received: f without ▁<2de>$"):
+        check_symbols([" <2de>"], [has], "--tokenizer", "f")
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +209,24 @@ def test_a_large_corpus_is_sampled_evenly():
     corpus = Pairs([str(i) for i in range(10)], ["x"] * 10)
 
     assert sample_text(corpus, 10) == list(corpus)
-    assert [source for source, _ in sample_text(corpus, 4)] == ["0", "3", "6", "9"]
+    assert [source for source, _ in sample_text(corpus, 4)] == ["0", "2", "5", "7"]
+
+
+@hypothesis.given(
+    st.lists(
+        st.tuples(st.integers(1, 30), st.fractions(Fraction(1, 9), 9)), min_size=1
+    ),
+    st.integers(1, 400),
+)
+def test_the_text_of_a_vocabulary_follows_the_weights(sizes, limit):
+    parts = [(Pairs([f"{i}"] * n, ["x"] * n), w) for i, (n, w) in enumerate(sizes)]
+
+    found = [source for source, _ in sample_text(Mixture(parts), limit)]
+
+    wanted = [n * w for n, w in sizes]
+    scale = min(1, limit / Fraction(sum(wanted)))
+    for i, number in enumerate(wanted):
+        assert found.count(f"{i}") == math.ceil(number * scale)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
+import functools
 import re
+import types
 
+import keras
 import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -7,6 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tests.helpers.small_runs import SETTINGS, make_training_pairs, small_task
 from train.data.batch_plan import BatchPlan
 from train.fit import fit
+from train.monitoring.progress import ProgressLine
 from train.run.run_folder import read_history
 
 LINE = (
@@ -16,15 +20,28 @@ LINE = (
 VALIDATION = r", validation loss \d+\.\d{{3}}, perplexity [\d.]+, accuracy \d+\.\d%"
 
 
-def train(run_dir):
-    """Makes five updates, in epochs of three and two."""
-    plan = BatchPlan(make_training_pairs(), SETTINGS.batch_tokens, SETTINGS.seed)
-    strategy = tf.distribute.get_strategy()
-    fit(small_task(), plan, plan, 5, SETTINGS, run_dir, strategy)
+class Added(keras.callbacks.Callback):
+    """Counts its calls, and adds a value to the logs of an epoch."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+        for name in ("train_begin", "train_batch_end", "test_end", "train_end"):
+            setattr(self, f"on_{name}", functools.partial(self.note, name))
+
+    def note(self, name, *args, **kwargs):
+        self.calls.append(name)
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["added"] = 7.0 + epoch
 
 
 def test_a_log_file_gets_one_line_an_epoch(tmp_path, capsys):
-    train(tmp_path)
+    """Of five updates, in epochs of three and two, which callbacks see as one `fit`."""
+    plan = BatchPlan(make_training_pairs(), SETTINGS.batch_tokens, SETTINGS.seed)
+    strategy, added = tf.distribute.get_strategy(), Added()
+
+    fit(small_task(), plan, plan, 5, SETTINGS, tmp_path, strategy, None, [added])
 
     assert re.fullmatch(
         "\n".join((LINE + VALIDATION).format(step) for step in (3, 5)) + "\n",
@@ -32,6 +49,12 @@ def test_a_log_file_gets_one_line_an_epoch(tmp_path, capsys):
     )
     rows = read_history(tmp_path)
     assert {"learning_rate", "gradient_norm", "skipped"} < rows[0].keys()
+    assert [row["added"] for row in rows] == ["7.0", "8.0"]
+    updates = ["train_batch_end"] * 5
+    assert added.calls == [
+        *("train_begin", *updates[:3], "test_end"),
+        *(*updates[3:], "test_end", "train_end"),
+    ]
     # The curves of TensorBoard have the update as axis.
     for folder, column in (("train", "loss"), ("validation", "val_loss")):
         events = EventAccumulator(str(tmp_path / "logs" / folder)).Reload()
@@ -45,13 +68,19 @@ def test_a_log_file_gets_one_line_an_epoch(tmp_path, capsys):
         assert not [name for name in events.Tags()["tensors"] if "epoch" in name]
 
 
-def test_a_terminal_gets_a_line_that_fits_and_changes(tmp_path, capsys, monkeypatch):
+def test_a_terminal_gets_a_line_that_fits_and_changes(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "60")
+    line = ProgressLine(5)
+    optimizer = types.SimpleNamespace(updates=tf.constant(1), iterations=None)
+    line.set_model(types.SimpleNamespace(optimizer=optimizer))
+    logs = {"loss": 4.0, "perplexity": 54.6, "accuracy": 0.25, "minutes_left": 3.0}
+    logs["tokens_per_second"] = 12_345.0
 
-    train(tmp_path)
+    line.on_train_batch_end(0, logs)
+    line.on_epoch_end(0, {**logs, "val_loss": 2.0})
 
-    _, during, after, *_ = re.split("\r", capsys.readouterr().out)
-    assert re.match(r"1/5 updates, \d+ min left, loss ", during)
-    assert len(during) == 59
-    assert re.fullmatch(r"\x1b\[K" + (LINE + VALIDATION).format(3) + "\n", after)
+    whole = "1/5 updates, 3 min left, loss 4.000, perplexity 54.6, accuracy 25.0%, "
+    whole += "12,345 tokens/s"
+    printed = f"\r{whole[:59]}\r\x1b[K{whole}, validation loss 2.000\n"
+    assert capsys.readouterr().out == printed

@@ -121,8 +121,9 @@ def test_searches_as_a_converted_run_says(run_dir, tmp_path, monkeypatch):
 
     monkeypatch.setattr(validation_bleu, "search_in_graph", search)
     bleu = validation_bleu.make_validation_bleu(
-        ValidationOptions(validation_beam_size=3, bleu_tokenize="13a"),
+        ValidationOptions(validation_beam_size=3),
         Pairs(["A cat."], ["A cat."]),
+        {"en-es": ("13a", [0])},
         ((run_dir / "tokenizer.model").read_bytes(), None),
         tmp_path,
         {"beam_size": 9, "length_penalty": 0.9, "penalty_offset": 0},
@@ -153,3 +154,27 @@ def test_only_every_nth_round_has_a_bleu(make_bleu, monkeypatch):
     assert path.read_bytes().count(row.encode()) == 2
     events = EventAccumulator(str(path)).Reload().Tensors("translations")
     assert [event.step for event in events] == [200, 400]
+
+
+def test_each_two_languages_have_a_score_beside_the_mean(run_dir, tmp_path):
+    said = ["the red cat sleeps now", "猫が寝ている。", "two red dogs run there", "x"]
+    references = [said[0], "猫は寝ている。", "two dogs run out there", "xy"]
+    bleu = ValidationBleu(
+        Pairs(SOURCES[:4], references),
+        (run_dir / "tokenizer.model").read_bytes(),
+        tmp_path,
+        groups={"en-de": ("13a", [0, 2]), "en-ja": ("char", [3, 1])},
+    )
+
+    scores = bleu.score(said)
+
+    german = sacrebleu.corpus_bleu(said[::2], [references[::2]]).score
+    japanese = sacrebleu.corpus_bleu(said[1::2], [references[1::2]], tokenize="char")
+    assert scores["bleu_en-de"] == german
+    assert scores["bleu_en-ja"] == japanese.score
+    assert 10 < japanese.score < german < 90
+    assert scores["bleu"] == pytest.approx((german + japanese.score) / 2)
+    chrf = sacrebleu.corpus_chrf(said[::2], [references[::2]]).score
+    assert scores["chrf_en-de"] == chrf
+    assert scores["chrf"] == (chrf + scores["chrf_en-ja"]) / 2
+    assert bleu.signature.count("tok:13a") == bleu.signature.count("tok:char") == 1

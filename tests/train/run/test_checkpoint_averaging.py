@@ -1,18 +1,15 @@
-import json
-import re
+"""Tests of `train.run.checkpoint_averaging`."""
+
 import shutil
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from command_line.errors import UserError
-from tests.helpers.error_capture import refusal as refused
 from tests.helpers.other_systems.converted_runs import CustomOutputModel
-from tests.helpers.small_runs import VOCABULARY_SIZE, preset, small_task
-from train import average
-from train.run.checkpoint_averaging import choose_weights, make_float32_copy
+from tests.helpers.small_runs import preset, small_task
+from train.run.checkpoint_averaging import choose_weights, load_mean, make_float32_copy
 from train.run.run_folder import step_of
 from train.run.training_state import TrainingState
 
@@ -32,20 +29,7 @@ def finished(tmp_path_factory):
             weight.assign(size * (1 + noise))
         task.optimizer.iterations.assign(step)
         state.on_epoch_end(step // 3 - 1, {"loss": 1.0, "val_loss": 1.0})
-    write_arguments(run_dir)
     return run_dir
-
-
-def write_arguments(run_dir, **more):
-    """Writes the description of a run, as far as averaging needs it."""
-    sizes = {"vocabulary_size": VOCABULARY_SIZE, "max_length": 16}
-    description = {
-        "arguments": {**sizes, **more},
-        "preset": {"description": "", **preset().hyperparameters()},
-        "steps_per_epoch": 3,
-        "packages": {},
-    }
-    (run_dir / "arguments.json").write_text(json.dumps(description))
 
 
 def weights_in(prefix):
@@ -59,80 +43,28 @@ def weights_in(prefix):
     ]
 
 
-@pytest.mark.parametrize(
-    ("which", "paths"),
-    [
-        (["--last", "3"], [f"checkpoints/ckpt-{step}" for step in (9, 12, 15)]),
-        (["--steps", "15", "9"], ["checkpoints/ckpt-15", "checkpoints/ckpt-9"]),
-    ],
-)
-def test_the_command_writes_the_mean_in_float64(
-    finished, tmp_path, capsys, which, paths
-):
-    output = tmp_path / "mean.keras"
-    command = ["--run-dir", str(finished), "--output", str(output)]
+def test_the_mean_is_summed_in_float64(finished, model):
+    paths = [finished / f"checkpoints/ckpt-{step}" for step in (15, 9)]
 
-    average.main([*command, *which])
+    load_mean(model, paths)
 
-    assert [path.name for path in tmp_path.iterdir()] == ["mean.keras"]
-    model = keras.saving.load_model(output)
-    kept = [weights_in(finished / path) for path in paths]
+    kept = [weights_in(path) for path in paths]
     for mean, *weights in zip(model.get_weights(), *kept, strict=True):
         expected = np.mean(np.asarray(weights, np.float64), axis=0)
         np.testing.assert_array_equal(mean, expected.astype(np.float32))
-    assert model.sequence_length == 16
-    names = ", ".join(str(finished / path) for path in paths)
-    assert f"is the mean of {names}\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (["--last", "4"], "--last must be .* there, 9, 12, 15. Received: 4"),
-        (["--steps", "9", "3"], "--steps must .* there, 9, 12, 15. Received: 9 3"),
-        (["--steps", "9", "9"], "different ones of .* Received: 9 9"),
-        (["--last", "1", "--output", "mean.h5"], "end in .keras. .*mean.h5"),
-        (
-            ["--last", "1", "--run-dir", "nowhere"],
-            "folder of a run. Received: nowhere, which has no arguments.json",
-        ),
-    ],
-)
-def test_mistakes_end_in_one_line(
-    finished, tmp_path, monkeypatch, capsys, changes, message
-):
-    monkeypatch.chdir(tmp_path)
-
-    assert re.search(message, refusal(capsys, finished, *changes))
-    assert not list(tmp_path.iterdir())
-
-
-def refusal(capsys, run_dir, *arguments):
-    command = ["--run-dir", str(run_dir), "--output", "mean.keras"]
-    return refused(capsys, average.main, [*command, *arguments])
-
-
-@pytest.fixture
-def run_dir(finished, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return shutil.copytree(finished, tmp_path / "run")
-
-
-def test_what_cannot_be_read_is_named(run_dir, capsys):
-    data = run_dir / "checkpoints" / "ckpt-15.data-00000-of-00001"
+def test_what_cannot_be_read_is_named(finished, model, tmp_path):
+    shutil.copytree(finished / "checkpoints", tmp_path / "checkpoints")
+    path = tmp_path / "checkpoints" / "ckpt-15"
+    data = path.with_name("ckpt-15.data-00000-of-00001")
     data.write_bytes(data.read_bytes()[:1000])
-    assert "ckpt-15 holds no weights of" in refusal(capsys, run_dir, "--last", "1")
+    with pytest.raises(UserError, match="ckpt-15 holds no weights of this run's model"):
+        load_mean(model, [path])
 
-    description = json.loads((run_dir / "arguments.json").read_text())
-    description["preset"]["intermediate_dim"] = 25
-    (run_dir / "arguments.json").write_text(json.dumps(description))
-    line = refusal(capsys, run_dir, "--steps", "12")
-    assert "ckpt-12 holds no weights of this run's model: " in line
-
-    shutil.rmtree(run_dir / "checkpoints")
-    line = refusal(capsys, run_dir, "--steps", "12")
-    assert "the checkpoints there, none" in line
-    assert "the checkpoints there, none" in refusal(capsys, run_dir, "--last", "1")
+    other = make_float32_copy(small_task(intermediate_dim=25).transformer)
+    with pytest.raises(UserError, match="ckpt-12 holds no weights of this run's model"):
+        load_mean(other, [path.with_name("ckpt-12")])
 
 
 def test_the_last_two_checkpoints_alone_keep_the_whole_state(finished, tmp_path):

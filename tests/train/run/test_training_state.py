@@ -28,7 +28,7 @@ def train_plainly(run_dir, epochs, data):
     model.build()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     optimizer = keras.optimizers.AdamW(0.01, weight_decay=0.1)
-    model.compile(optimizer, loss, jit_compile=False)
+    model.compile(optimizer, loss, run_eagerly=True)  # It needs no time to trace.
     state = TrainingState(model, run_dir, keep=1)
     begin = state.restore() // 3
     when = {"initial_epoch": begin, "epochs": epochs, "shuffle": False}

@@ -6,6 +6,8 @@ import tensorflow as tf
 from hypothesis import given, settings, strategies as st
 
 from command_line.errors import UserError
+from documents.glossary import Glossary
+from documents.markup.word_alignment import find_words
 from export.model.document_translation import translate_in_case
 from tests.helpers.fake_models import FunctionRuntime, make_outputs
 
@@ -116,3 +118,74 @@ def test_a_failing_alignment_does_not_fail_the_translation():
     found = model.translate_batch(["cat \U0001f606"])["translation"]
 
     assert found.tolist() == ["gato \U0001f606".encode()]
+
+
+class Aligning(FunctionRuntime):
+    """Answers by a function of bytes, in the order of the words."""
+
+    def __init__(self, write, knows_placeholders=False):
+        super().__init__(
+            lambda lines: make_outputs(list(map(write, lines))),
+            ("serving_default", "align", "translate_nbest"),
+        )
+        self.knows_placeholders = knows_placeholders
+
+    def align(self, pairs):
+        return [np.eye(len(find_words(t)), len(find_words(s))) for s, t in pairs]
+
+
+GLOSSARY = Glossary([("hard disk", "disco rígido"), ("cat", "felino")])
+
+
+def test_a_glossary_changes_the_lines_that_have_its_terms():
+    plain = Aligning(bytes.upper)
+    lines = [b"a hard disk", b"a \xff dog", "a ☺ cat".encode(), b"no felino"]
+
+    model = plain.with_glossary(GLOSSARY)
+    found = model.translate_batch(lines)["translation"].tolist()
+
+    expected = ["A disco rígido".encode(), b"A \xff DOG", "A ☺ felino".encode()]
+    assert found == [*expected, b"NO FELINO"]
+    assert model.original is plain
+    assert model.with_glossary(Glossary()).original is plain
+    assert plain.translate_batch(lines)["translation"][0] == b"A HARD DISK"
+
+
+def test_a_sentence_in_capitals_has_its_terms_in_capitals():
+    model = Aligning(bytes.lower).with_glossary(GLOSSARY)
+
+    assert model.translate(["A HARD DISK"])[0].text == "A DISCO RÍGIDO"
+
+
+@pytest.mark.parametrize("loses", [False, True])
+def test_terms_are_placeholders_if_the_model_knows_them(loses):
+    asked = []
+
+    def reverse(line):
+        asked.append(line.decode())
+        words = line.decode().split()[::-1]
+        return " ".join(words).replace("⦅1⦆", "X" if loses else "⦅1⦆").encode()
+
+    model = Aligning(reverse, knows_placeholders=True).with_glossary(GLOSSARY)
+
+    (found,) = model.translate(["the cat saw ⦅0⦆"])
+
+    assert asked == ["the ⦅1⦆ saw ⦅0⦆"]
+    # By the alignment, which here is that of positions.
+    assert found.text == ("⦅0⦆ felino X the" if loses else "⦅0⦆ saw felino the")
+
+
+def test_alternatives_have_the_terms():
+    model = Aligning(bytes.upper).with_glossary(GLOSSARY)
+    model.ask = lambda *_: {
+        "translation": np.array([[b"um gato", b"felino um"]], object),
+        "valid": np.array([[True, True]]),
+        "truncated": np.array([[False, False]]),
+    }
+
+    assert model.find_alternatives(["a cat"], 2) == [["um felino", "felino um"]]
+
+
+def test_a_glossary_needs_alignments():
+    with pytest.raises(UserError, match="must have the signature align"):
+        FunctionRuntime(make_outputs).with_glossary(GLOSSARY)

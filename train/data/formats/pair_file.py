@@ -65,16 +65,12 @@ def is_text(value: object) -> bool:
     return not find_invalid_byte(value.encode("utf-8", "surrogatepass"))
 
 
-def open_pair_file(
-    path: pathlib.Path, codes: tuple[str | None, str | None], drop_invalid: bool
-) -> Corpus:
+def open_pair_file(path: pathlib.Path, codes: tuple[str | None, str | None]) -> Corpus:
     """Returns the pairs of a file, such as `corpus.tmx.gz`.
 
     Args:
         path: Path of the file.
         codes: The codes of both languages.
-        drop_invalid: Whether pairs of text files in a zip file are dropped
-            that are not UTF-8 or have NUL bytes.
     """
     require_both(codes, path)
     if not path.exists():
@@ -82,7 +78,7 @@ def open_pair_file(
     refuse_pipe(path)
     suffix = pathlib.Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix == ".zip":
-        return FilePairs(*opus_zip.find_files(path, *codes), drop_invalid)
+        return FilePairs(*opus_zip.find_files(path, *codes))
     if suffix not in READERS or (suffix == ".parquet" != path.suffix.lower()):
         raise UserError(
             "a file of pairs must end in .zip, "

@@ -1,0 +1,125 @@
+"""Puts the target terms of a glossary into translations."""
+
+import itertools
+
+import numpy as np
+
+from documents.glossary import Glossary, Match
+from documents.markup.markup_tokens import Edit, copy_with_edits
+from documents.markup.tag_projection import Node, Projection
+from documents.markup.word_alignment import Word, find_words, kind_of
+from documents.markup.words_split_at_tags import words_in
+from documents.symbols import align_by_position, is_alignable
+from text_processing.placeholders import PLACEHOLDER, PLACEHOLDERS
+
+
+def hide_terms(glossary: Glossary, text: str) -> tuple[str, dict[str, str]]:
+    """Replaces terms by placeholders; returns the target term of each.
+
+    `place_terms` takes care of terms for which there is none.
+    """
+    free = [name for name in PLACEHOLDERS if name not in text]
+    pairs = list(zip(glossary.find(text), free, strict=False))
+    edits = [(match.start, match.end, name) for match, name in pairs]
+    names = {name: match.target for match, name in pairs}
+    return copy_with_edits(text, edits), names
+
+
+def show_terms(
+    glossary: Glossary, text: str, translation: str, names: dict[str, str]
+) -> str:
+    """Replaces the placeholders of `hide_terms` by their target terms."""
+
+    def write(found):
+        target = names.get(found[0], found[0])
+        return glossary.in_case(target, translation[: found.start()], text)
+
+    return PLACEHOLDER.sub(write, translation)
+
+
+def place_terms(
+    glossary: Glossary, text: str, translation: str, weights: np.ndarray | None
+) -> str:
+    """Returns a translation with the target term of each term of its sentence.
+
+    They replace the words that are aligned with the terms. A target term that the
+    translation has stays, once for each term. The weights are those of
+    `restore_symbols`. A pair that is not `is_alignable` stays as it is.
+    """
+    if not is_alignable(text, translation):
+        return translation
+    matches = glossary.find(text)
+    sources, words = find_words(text), find_words(translation)
+    if weights is None or weights.shape != (len(words), len(sources)):
+        weights = align_by_position(sources, words)
+    nodes = [Node(match.start, match.end, opening=0) for match in matches]
+    for node in nodes:
+        columns = words_in(sources, node)
+        node.first, node.last = columns.start, columns.stop
+    fix_present(glossary, nodes, matches, translation, words, weights)
+    root = Node(0, len(text), children=[*nodes], run=(0, len(words)))
+    is_word = ([word.is_word for word in each] for each in (sources, words))
+    Projection(weights, *is_word).project(root)
+    edits = []
+    for node, match in zip(nodes, matches, strict=True):
+        first, last = node.run
+        if node.fixed:
+            continue
+        if first < last:
+            edits.append((words[first].start, words[last - 1].end, match.target))
+        elif match.target:
+            place = words[first - 1].end if first else 0
+            edits.append((place, place, match.target))
+    return write_terms(glossary, translation, sorted(edits, key=lambda edit: edit[:2]))
+
+
+def fix_present(
+    glossary: Glossary,
+    nodes: list[Node],
+    matches: list[Match],
+    translation: str,
+    words: list[Word],
+    weights: np.ndarray,
+) -> None:
+    """Sets the words of target terms that are there, the best aligned first."""
+    found = glossary.find_targets(matches, translation)
+    keys, present = (
+        [glossary.key_of(match.target) for match in some] for some in (matches, found)
+    )
+    pairs = []
+    for i, j in itertools.product(range(len(keys)), range(len(present))):
+        if keys[i] == present[j]:
+            rows = words_in(words, found[j])
+            columns = slice(nodes[i].first, nodes[i].last)
+            attention = weights[rows.start : rows.stop, columns].sum()
+            pairs.append((attention, i, j, (rows.start, rows.stop)))
+    taken = set()
+    for _, i, j, run in sorted(pairs, reverse=True):
+        if nodes[i].fixed is None and j not in taken:
+            nodes[i].fixed = run
+            taken.add(j)
+
+
+def write_terms(glossary: Glossary, translation: str, edits: list[Edit]) -> str:
+    """Writes target terms, with blanks between words."""
+    written, done = "", 0
+    for start, end, target in edits:
+        target = glossary.in_case(target, translation[:start], translation[start:end])
+        written = join(written, translation[done:start])
+        if start == end and kind_of(target[0]) != "lone letter":
+            target = f" {target}" if written else f"{target} "
+        written = join(written, target)
+        done = end
+        # What is left out takes a blank with it.
+        if not target and translation[end : end + 1] == " ":
+            done += 1
+        elif not target:
+            written = written.rstrip(" ")
+    return join(written, translation[done:]).strip()
+
+
+def join(left: str, right: str) -> str:
+    """Joins texts, with a blank if a word would go on otherwise."""
+    is_word = left and kind_of(left[-1]) in ("letter", "mark")
+    blank = " " if is_word and right and kind_of(right[0]) == "letter" else ""
+    return f"{left}{blank}{right}"

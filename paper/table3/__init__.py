@@ -1,1 +1,0 @@
-"""The rows of Table 3, scaled to a budget, trained and compared."""

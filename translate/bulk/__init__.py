@@ -1,1 +1,0 @@
-"""Translates corpora on Apache Beam: on one machine, or on many."""
