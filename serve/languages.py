@@ -71,8 +71,8 @@ def load_pairs(
     `[NAME@]https://…`, where `NAME` is the model's name on that server.
 
     Raises:
-        UserError: If a pair is given twice, or its model is missing or lacks a
-            language, or if a glossary is wrong.
+        UserError: If a pair is given twice, its model is missing or lacks a language,
+            or a glossary is wrong.
     """
     named = [pair[:2] for pair in pairs]
     for codes in named:

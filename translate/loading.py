@@ -58,7 +58,7 @@ class GlossaryOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslatorOptions(BatchOptions, GlossaryOptions):
-    """The model, its languages, its client, the batch size and a glossary."""
+    """The model, its languages and client, the batch size and a glossary."""
 
     glossary: GlossaryFile | None = option(
         None,

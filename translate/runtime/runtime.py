@@ -71,7 +71,6 @@ class Runtime(abc.ABC):
     language = ""
     languages: LanguageTags | None = None
     language_inputs: Collection[str] = ()
-    _original: "Runtime | None" = None
     _codes: Mapping[str, str] = types.MappingProxyType({})  # By the names of inputs.
     max_rows = 2048
     in_flight = 1
@@ -86,10 +85,6 @@ class Runtime(abc.ABC):
         Raises:
             UserError: If the model does not answer.
         """
-
-    @property
-    def original(self) -> "Runtime":
-        return self._original or self
 
     def for_languages(self, source: str, target: str) -> "Runtime":
         """Returns the same model, which gets the codes of two languages.
