@@ -75,6 +75,7 @@ class Runtime(abc.ABC):
     max_rows = 2048
     in_flight = 1
     glossary = Glossary()
+    _original: "Runtime | None" = None
 
     @abc.abstractmethod
     def ask(
@@ -85,6 +86,10 @@ class Runtime(abc.ABC):
         Raises:
             UserError: If the model does not answer.
         """
+
+    @property
+    def original(self) -> "Runtime":
+        return self._original or self
 
     def for_languages(self, source: str, target: str) -> "Runtime":
         """Returns the same model, which gets the codes of two languages.
