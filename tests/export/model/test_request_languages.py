@@ -12,6 +12,8 @@ from command_line.errors import UserError
 from export.bundle.model_loading import load_run, read_languages
 from export.model.search import SearchSettings
 from export.model.signature_inputs import INPUTS, LANGUAGE_INPUTS
+from litert_translator.translator import decode
+from tests.helpers import signature_requests
 from tests.helpers.example_sentences import NASTY, SENTENCES, WORDS
 from tests.helpers.multilingual_runs import FORCED, OWN, TAGS, write_run
 from tests.helpers.oracles.numpy_oracles import encode, target_log_probabilities
@@ -32,6 +34,10 @@ PHRASES = strategies.lists(strategies.sampled_from(WORDS), min_size=1, max_size=
     b" ".join
 )
 TEXTS = strategies.one_of(PHRASES, strategies.sampled_from(NASTY))
+# Sentences of a document have the tag, but the document itself has not.
+TEXT_SIGNATURES = [
+    s for s in INPUTS if s not in ("translate_ids", "translate_document")
+]
 SOME = hypothesis.settings(
     max_examples=6, derandomize=True, deadline=None, database=None
 )
@@ -52,7 +58,7 @@ def translators(runs):
 
 @pytest.fixture(scope="module")
 def greedy(runs):
-    names = "serving_default", "score", "translate_options"
+    names = "serving_default", "score", "translate_ids"
     return load_run(
         runs["forced"], SearchSettings(1, max_extra_length=8), "float32", names
     )
@@ -77,7 +83,7 @@ def draw_pairs(languages):
     return strategies.tuples(sources, strategies.sampled_from([*languages.target_tags]))
 
 
-@pytest.mark.parametrize("signature", [s for s in INPUTS if s != "translate_ids"])
+@pytest.mark.parametrize("signature", TEXT_SIGNATURES)
 def test_a_code_does_what_its_tag_before_the_text_does(translators, signature):
     own, plain = translators["own"], translators["plain"]
 
@@ -95,10 +101,6 @@ def test_a_code_does_what_its_tag_before_the_text_does(translators, signature):
         expected = run(plain, signature, {**inputs, name: tagged})
         if "source_tokens" in found:
             expected = without_tag(expected)
-        if signature == "translate_document":
-            inputs = {"text": tagged}
-            found = {"score": found["score"]}
-            expected = {"score": run(plain, "serving_default", inputs)["score"]}
         assert_same(found, expected)
 
     check()
@@ -121,7 +123,11 @@ def without_tag(outputs):
 
 @pytest.mark.parametrize("signature", INPUTS)
 @pytest.mark.parametrize("kind", ["own", "forced"])
-def test_a_batch_of_mixed_languages_answers_as_each_alone(translators, kind, signature):
+def test_a_batch_of_mixed_languages_answers_as_each_alone(
+    translators, kind, signature, monkeypatch
+):
+    # The large weights make rounding large, too; another language changes far more.
+    monkeypatch.setattr(signature_requests, "TOLERANCE", 1e-3)
     translator, known = translators[kind], {}
 
     def answer(rows):
@@ -187,9 +193,11 @@ def test_a_forced_tag_is_greedy_search_from_it(runs, greedy):
         if ids[-1] != 1:
             ids.append(1)
         found = target_log_probabilities(model, source, np.array([ids]))[0, 1:]
-        assert outputs["translation"][i].decode() == tokenizer.decode(ids[1:-1])
+        assert outputs["translation"][i].decode() == decode(tokenizer, ids[1:-1])
         expected = found.sum() / penalty(len(ids))
         np.testing.assert_allclose(outputs["score"][i], expected, rtol=1e-5)
+        given = {"ids": source.astype(np.int32), "target_language": strings(["pt"])}
+        assert run(greedy, "translate_ids", given)["ids"][0].tolist() == ids[1:]
         row = to_rows(scored)[i]
         if tokenizer.encode(tokenizer.decode(ids[1:-1])) == ids[1:-1]:
             np.testing.assert_allclose(row["score"], expected, rtol=1e-5)
@@ -211,10 +219,8 @@ def test_beams_score_a_forced_tag_like_the_rest_of_its_prompt(runs, translators)
 
     np.testing.assert_array_equal(several["translation"][:, 0], best["translation"])
     np.testing.assert_allclose(several["score"][:, 0], best["score"], atol=1e-5)
-    assert not any(b"<2" in x for x in several["translation"].ravel())
-    ids = {"ids": np.array([[5, 270, 271, 1]], np.int32)}
-    found = run(forced, "translate_ids", {**ids, "target_language": strings(["de"])})
-    assert 4 not in found["ids"][0, :1]
+    documents = run(forced, "translate_document", inputs)
+    np.testing.assert_array_equal(documents["translation"], best["translation"])
 
 
 def test_a_prefix_follows_the_tag(translators):
@@ -271,7 +277,7 @@ def test_a_long_text_is_cut_for_the_tag_too(translators):
 def test_an_export_of_one_pair_or_with_another_code_is_refused(runs):
     with pytest.raises(UserError, match="--target-language must be left out"):
         read_languages([runs["plain"]], "", "de")
-    with pytest.raises(UserError, match="one of the model: pt. Received: pt-br"):
+    with pytest.raises(UserError, match="one of the model: pt .*Received: pt-br"):
         read_languages([runs["own"]], "", "pt-br")
     with pytest.raises(UserError, match="runs with the same languages"):
         read_languages([runs["own"], runs["forced"]])
