@@ -31,11 +31,12 @@ class SavedModelRuntime(Runtime):
             if name in LANGUAGE_INPUTS
         ]
         path = folder / BUNDLE
-        with refuse_damage(path):
-            description = json.loads(path.read_text("utf-8"))
-            self.language = description["settings"]["source_language"]
-            if languages := description["languages"]:
-                self.languages = LanguageTags(**languages)
+        if path.exists():  # Another program's SavedModel has none.
+            with refuse_damage(path):
+                description = json.loads(path.read_text("utf-8"))
+                self.language = description["settings"]["source_language"]
+                if languages := description["languages"]:
+                    self.languages = LanguageTags(**languages)
         self.in_flight = count_batches()
 
     def ask(
