@@ -197,6 +197,7 @@ def test_an_end_at_the_limit_that_min_length_delays_cuts_nothing():
     options = {
         **{"beam_size": 1, "max_extra_length": 0, "min_length": 5},
         **{"no_repeat_ngram": 0, "length_penalty": 0, "penalty_offset": 5},
+        "unscored_prefix": 0,
     }
 
     ((found,),) = search(ModelThatEnds(), [[4, 5, 1]], [[]], 1, options)
