@@ -80,7 +80,7 @@ def test_a_treebank_becomes_a_parser(trees, tmp_path, capsys):
     sizes = "--preset=parsing-small --num-layers=1 --hidden-dim=32 --num-heads=2 "
     sizes += "--intermediate-dim=32 --key-dim=16 --value-dim=16 --dropout=0 "
     sizes += "--vocabulary-size=320 --batch-tokens=64 --steps=150 --average=1 "
-    sizes += "--steps-per-epoch=75 --warmup-steps=50 "
+    sizes += "--steps-per-epoch=75 --warmup-steps=50 --allow-validation-in-training "
     data = [f"--train-trees={trees}", f"--validation-trees={trees}"]
     train_command.main([f"--run-dir={run_dir}", *data, *sizes.split()])
     export_command.main([f"--run-dir={run_dir}", f"--export-dir={export_dir}"])
