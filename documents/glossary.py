@@ -5,6 +5,7 @@ script without blanks is one, and so is each sign. Blanks do not count. Where te
 overlap, the longest one is taken, and of equally long ones the first.
 """
 
+import argparse
 import collections
 import itertools
 import pathlib
@@ -21,7 +22,7 @@ from documents.markup.markup_tokens import Span
 from documents.markup.word_alignment import kind_of
 from text_processing.placeholders import VARIABLE, find_untranslatable_spans
 
-LOCATION = re.compile(r"(?:([\w-]+:[\w-]+)=)?(.+)")
+LOCATION = re.compile(r"(?:([\w-]+:[\w-]+)=)?(.*)")
 Key = tuple[str, ...]  # The words of a term, in one case unless it matters.
 
 
@@ -50,11 +51,12 @@ class Glossary:
         self.match_case = match_case
         self._targets: dict[Key, str] = {}
         self._lengths = collections.defaultdict(set)  # Of keys, by their first word.
+        self._others: Glossary | None = None  # Those without an equal term here.
         for term, target in terms:
             self.add(term, target)
 
-    def __len__(self) -> int:
-        return len(self._targets)
+    def __bool__(self) -> bool:
+        return bool(self._targets) or bool(self._others)
 
     def add(self, term: str, target: str) -> None:
         """Adds a term.
@@ -79,9 +81,8 @@ class Glossary:
 
     def overridden_by(self, terms: Iterable[tuple[str, str]]) -> "Glossary":
         """Returns a glossary with other terms, which replace equal ones of this."""
-        added, found = Glossary(terms, self.match_case), Glossary((), self.match_case)
-        for key, target in (self._targets | added._targets).items():
-            found._put(key, target)
+        found = Glossary(terms, self.match_case)
+        found._others = self  # Shared: a glossary may be large, and requests many.
         return found
 
     def find(self, text: str) -> list[Match]:
@@ -89,7 +90,7 @@ class Glossary:
 
         There are none within what stays unchanged, such as a URL or a variable.
         """
-        if not self._targets:
+        if not self:
             return []
         spans = find_pieces(text)
         words = [self._fold(text[start:end]) for start, end in spans]
@@ -97,13 +98,14 @@ class Glossary:
         inside = {place for whole in wholes for place in range(whole[0] + 1, whole[1])}
         found = []
         for first, word in enumerate(words):
-            for length in self._lengths.get(word, ()):
+            for length in self._find_lengths(word):
                 key = tuple(words[first : first + length])
-                if len(key) < length or key not in self._targets:
+                target = self._find_target(key) if len(key) == length else None
+                if target is None:
                     continue
                 start, end = spans[first][0], spans[first + length - 1][1]
                 if start not in inside and end not in inside:
-                    found.append((-length, Match(start, end, self._targets[key])))
+                    found.append((-length, Match(start, end, target)))
         is_free, chosen = np.ones(len(text), bool), []
         for _, match in sorted(found):
             if is_free[match.start : match.end].all():
@@ -150,6 +152,16 @@ class Glossary:
         word = unicodedata.normalize("NFKC", word)
         return word if self.match_case else word.casefold()
 
+    def _find_lengths(self, word: str) -> set[int]:
+        """Returns the lengths of the keys that begin with a word."""
+        found = self._lengths.get(word, set())
+        return found | self._others._find_lengths(word) if self._others else found
+
+    def _find_target(self, key: Key) -> str | None:
+        if key in self._targets or not self._others:
+            return self._targets.get(key)
+        return self._others._find_target(key)
+
     def _put(self, key: Key, target: str) -> None:
         self._targets[key] = target
         self._lengths[key[0]].add(len(key))
@@ -184,6 +196,8 @@ class GlossaryFile(NamedTuple):
 def parse_glossary_file(text: str) -> GlossaryFile:
     """Parses `[SOURCE:TARGET=]FILE`, for argparse."""
     pair, path = LOCATION.fullmatch(text).groups()
+    if not path:
+        raise argparse.ArgumentTypeError(f"must be a file. Received: {text!r}")
     return GlossaryFile(pair or "", pathlib.Path(path))
 
 
@@ -194,7 +208,7 @@ def read_glossary(file: GlossaryFile, match_case: bool = False) -> Glossary:
     such as `en:pt`: then it is read for that pair only. `#` begins a comment.
 
     Raises:
-        UserError: If a line is wrong; it has its number.
+        UserError: If a line is wrong, with its number, or no term is for the pair.
     """
     glossary = Glossary(match_case=match_case)
     for number, line in enumerate(read_lines(file.path), start=1):
@@ -204,6 +218,9 @@ def read_glossary(file: GlossaryFile, match_case: bool = False) -> Glossary:
             add_line(glossary, line, file.pair)
         except ValueError as error:
             raise UserError(f"{file.path}, line {number}: {error}") from None
+    if not glossary:
+        of_pair = f" for {file.pair}" if file.pair else ""
+        raise UserError(f"{file.path} must have a term{of_pair}. Received: none")
     return glossary
 
 

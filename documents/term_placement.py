@@ -19,7 +19,9 @@ def hide_terms(glossary: Glossary, text: str) -> tuple[str, dict[str, str]]:
     `place_terms` takes care of terms for which there is none.
     """
     free = [name for name in PLACEHOLDERS if name not in text]
-    pairs = list(zip(glossary.find(text), free, strict=False))
+    # What an empty target term leaves out depends on the alignment.
+    matches = [match for match in glossary.find(text) if match.target]
+    pairs = list(zip(matches, free, strict=False))
     edits = [(match.start, match.end, name) for match, name in pairs]
     names = {name: match.target for match, name in pairs}
     return copy_with_edits(text, edits), names
@@ -107,9 +109,10 @@ def write_terms(glossary: Glossary, translation: str, edits: list[Edit]) -> str:
         target = glossary.in_case(target, translation[:start], translation[start:end])
         written = join(written, translation[done:start])
         if start == end and kind_of(target[0]) != "lone letter":
-            target = f" {target}" if written else f"{target} "
+            blank = "" if written.endswith(" ") else " "
+            target = f"{blank}{target}" if written else f"{target} "
         written = join(written, target)
-        done = end
+        done = max(done, end)
         # What is left out takes a blank with it.
         if not target and translation[end : end + 1] == " ":
             done += 1

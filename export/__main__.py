@@ -6,6 +6,7 @@ The SavedModel takes strings and returns strings, in the stock TF Serving.
 import argparse
 import dataclasses
 import pathlib
+import re
 
 from command_line.errors import UserError, exit_on_user_error, refuse_damage
 from command_line.options import (
@@ -259,7 +260,7 @@ def run(options: ExportOptions) -> None:
     options = fill_in_defaults(options)
     check_options(options)
     run_dir, export_dir = options.run_dir[0], options.export_dir
-    language = options.source_language.lower().split("-")[0]
+    language = re.split("[-_]", options.source_language.lower())[0]
     names = {field.name for field in dataclasses.fields(SearchSettings)}
     given = {name: value for name, value in vars(options).items() if name in names}
     settings = SearchSettings(**{**given, "source_language": language})

@@ -101,7 +101,7 @@ def load_pairs(
             raise UserError(f"--pair {source}:{target}={location}: {error}") from None
         models[source, target] = model
         # Trace the graph here, not in several concurrent first requests.
-        make_sentence_splitter(source.split("-")[0])
+        make_sentence_splitter(find_language(source))
     return models | {
         codes: models[codes].with_glossary(glossary)
         for codes, glossary in terms.items()
@@ -155,9 +155,22 @@ def normalize_code(code: str) -> str:
 def name_language(code: str) -> str:
     """Returns the English name of a language, or its code."""
     try:
-        return babel.Locale.parse(code, sep="-").get_display_name("en") or code
+        locale = babel.Locale.parse(code.replace("_", "-"), sep="-")
+        return locale.get_display_name("en") or code
     except (babel.UnknownLocaleError, ValueError):
         return code
+
+
+def find_language(code: str) -> str:
+    """Returns the ISO 639-1 code of a language, if it has one.
+
+    Example:
+        >>> find_language("eng_Latn"), find_language("pt-BR")
+        ('en', 'pt')
+    """
+    label = normalize_code(code).partition("-")[0]
+    aliases = babel.core.get_global("language_aliases")
+    return aliases.get(label, label) if len(label) == 3 else label
 
 
 class Detection(NamedTuple):
@@ -197,7 +210,7 @@ class LanguageDetector:
             found = self._model.detect(text, k=-1)
             scores = {each["lang"]: each["score"] for each in found}
         # fastText's labels have no region and no script.
-        labels = [normalize_code(code).partition("-")[0] for code in self._sources]
+        labels = [find_language(code) for code in self._sources]
         detections = sorted(
             (
                 Detection(round(100 * scores.get(label, 0)), code)

@@ -63,7 +63,13 @@ def split_terms(value: Any) -> Any:
     # In a form they are text, as in a file.
     if not isinstance(value, str):
         return value
-    return [line.split("\t") for line in value.splitlines() if line.strip()]
+    lines = [x for x in value.splitlines() if x.strip() and not x.startswith("#")]
+    if wrong := [line for line in lines if line.count("\t") != 1]:
+        raise ValueError(
+            "Invalid request: glossary: a line must be a term, a tab and its target "
+            f"term. Received: {wrong[0][:80]}"
+        )
+    return [line.split("\t") for line in lines]
 
 
 class GlossaryFields(LanguageFields):

@@ -76,7 +76,8 @@ class LanguageTags:
 
 def find_code(tags: dict[str, str], code: str) -> str:
     if code not in tags:
-        near = difflib.get_close_matches(code, tags, n=5, cutoff=0.5) or sorted(tags)
+        near = difflib.get_close_matches(code, tags, n=5, cutoff=0.5)
+        near = near or sorted(tags)[:5]
         others = len(tags) - len(near)
         more = f" and {others} others" if others else ""
         raise UserError(

@@ -215,6 +215,7 @@ def fit_and_finish(
         prepared.protos,
         run_dir,
         description.decoding,
+        bool(description.languages),
     )
     monitors = [make_bleu()] if options.validation.validate_bleu else []
     with fit.explain_out_of_memory():

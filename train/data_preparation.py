@@ -89,8 +89,13 @@ def check_start(given: Options, corpus: Corpus, start: FinishedRun | None) -> No
     tags = find_tags(corpus)
     if start and start.languages:
         known = LanguageTags(**start.languages)
+        if known.is_forced:
+            raise UserError(
+                "--init-from must be a model of one pair, or a run of a --mixture of "
+                "several languages. Received: a converted model of several languages"
+            )
         found = tags.target_tags if tags else {}
-        if not found or known.is_forced or found.keys() - known.target_tags.keys():
+        if not found or found.keys() - known.target_tags.keys():
             raise UserError(
                 f"--init-from {start.run_dir} needs a --mixture of at least two of "
                 f"its target languages: {', '.join(known.target_tags)}. "

@@ -12,7 +12,7 @@ from train.corpus_size_recipes import fill_in_recipe
 from train.data.vocabulary import check_vocabulary, count_pieces
 from train.loop import multi_worker
 from train.loop.update_options import BATCH_TOKENS, INVERSE_SQRT
-from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, CorpusOptions, Options
+from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, Options
 from train.run.early_stopping import ValidationOptions
 from train.run.fine_tuning import FinishedRun
 
@@ -181,13 +181,6 @@ def refuse_obstacles(option: str, obstacles: list[str]) -> None:
         raise UserError(
             f"{option} is for translation models that start from random weights "
             f"on one machine. Received: {obstacles[0]}"
-        )
-
-
-def refuse_hold_out(corpus: CorpusOptions, reason: str) -> None:
-    if corpus.holds_out:
-        raise UserError(
-            f"validation files must be given: {reason}. Received: training files alone"
         )
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -38,7 +39,7 @@ def split_texts(texts: list[str], language: str, max_bytes: int) -> list[SplitTe
         language: Code, such as `"en"` or `"pt-BR"`.
         max_bytes: Int, at least 50. Longer sentences are split; see `split_long`.
     """
-    split = make_sentence_splitter(language.split("-")[0])
+    split = make_sentence_splitter(re.split("[-_]", language)[0])
     parts, is_sentence = split(tf.constant(texts, tf.string), tf.constant(max_bytes))
     # Rows of ragged tensors would take most of the time of a document.
     flat, flags = parts.values.numpy(), is_sentence.values.numpy()

@@ -63,8 +63,6 @@ def make_inputs(signature, sentences: list[str], translator) -> dict:
         "ids": translator.tokenizer.tokenize(sentences).to_tensor().numpy(),
         "length_penalty": np.full(text.shape, settings.length_penalty, np.float32),
         "max_extra_length": np.full(text.shape, settings.max_extra_length, np.int32),
-        "no_repeat_ngram": np.full(text.shape, 3, np.int32),
-        "min_length": np.full(text.shape, settings.min_length, np.int32),
     }
     if translator.languages:
         rows = [translator.languages.nth(i) for i in range(len(sentences))]

@@ -1,5 +1,6 @@
 """Tests of `documents.glossary` and `documents.term_placement`."""
 
+import argparse
 import itertools
 
 import numpy as np
@@ -123,6 +124,15 @@ def test_a_target_term_stays_at_the_term_that_it_translates():
     assert found == "gravação ou disco"
 
 
+def test_what_is_left_out_needs_no_placeholder():
+    glossary = Glossary([("eben", ""), ("gut", "bom")])
+
+    hidden, names = hide_terms(glossary, "Das ist eben gut")
+
+    assert hidden == "Das ist eben ⦅0⦆"
+    assert names == {"⦅0⦆": "bom"}
+
+
 SOURCES, TARGETS = ["a", "b", "a b", "c", "b c"], ["x", "y", "x y", "东", "东x", "z-y"]
 SENTENCES = st.lists(st.sampled_from(["a", "b", "c", "d", ".", "d-a"]), max_size=8)
 TRANSLATIONS = st.lists(
@@ -161,6 +171,7 @@ def test_each_target_term_is_there_and_the_rest_is_the_translation(pair, terms):
     assert glossary.lacks(text, translation) == (present < wanted)
     if present == wanted:
         assert found == translation
+    assert "  " not in found
     words = iter(translation.split())
     others = {part for target in targets for part in target.split()}
     rest = [word for word in found.split() if word.casefold() not in others]
@@ -251,10 +262,21 @@ def test_a_wrong_line_is_named(read, line, message):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("text", ["# a\n", "\n", "a\tb\ten:pt-BR\n"])
+def test_a_file_without_terms_is_refused(read, text):
+    with pytest.raises(UserError, match="must have a term for en:pt. Received: none"):
+        read(text, "en:pt=")
+    with pytest.raises(argparse.ArgumentTypeError, match="must be a file"):
+        parse_glossary_file("en:pt=")
+
+
 def test_other_terms_replace_those_of_a_glossary():
     first = Glossary([("cat", "gato"), ("dog", "cão")])
 
     found = first.overridden_by([("Cat", "felino")])
 
     assert [match.target for match in found.find("cat dog")] == ["felino", "cão"]
+    assert found
+    assert first.overridden_by([])
+    assert not Glossary().overridden_by([])
     assert first.find("cat")[0].target == "gato"

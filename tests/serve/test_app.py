@@ -468,7 +468,7 @@ def test_a_file_may_have_a_glossary(service, name):
         ([["a", "b"]] * 1001, "glossary: List should have at most 1000 items"),
         ([["a", "b" * 101]], "glossary: String should have at most 100 characters"),
         ([["a"]], "glossary: Field required"),
-        ("cat gato", "glossary: Field required"),
+        ("# a\ncat gato", "glossary: a line must be a term, a tab and its target"),
         ([["a", "b"], ["A", "c"]], "glossary: a term must have one target term"),
         ([["a", "{b}"]], "glossary: a target term may not have a variable"),
     ],

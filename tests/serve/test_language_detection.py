@@ -4,7 +4,7 @@ import fastapi
 import pytest
 
 from serve import languages
-from serve.languages import LanguageDetector
+from serve.languages import LanguageDetector, find_language, name_language
 from tests.helpers import service_client
 from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.service_client import ReversingModel
@@ -49,6 +49,14 @@ def test_a_language_that_is_not_served_has_no_confidence():
 @pytest.mark.parametrize("text", ["", "12:30", "\n", "😀 → ®", "\x00"])
 def test_what_has_no_letters_has_no_language(text):
     assert LanguageDetector(["en", "es"]).detect(text) == [(0, "en")]
+
+
+def test_codes_of_other_models_name_the_same_language():
+    detector = LanguageDetector(["deu_Latn", "eng_Latn", "pt_BR"])
+
+    assert detector.detect("This is a sentence in English.")[0].language == "eng_Latn"
+    assert [find_language(code) for code in ("deu_Latn", "pt_BR")] == ["de", "pt"]
+    assert name_language("eng_Latn").startswith("English")
 
 
 def test_a_long_text_is_detected_by_its_beginning():

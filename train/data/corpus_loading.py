@@ -138,7 +138,8 @@ def read_mixture(
         sources.append(Source(training, weight, validation))
     # A number is that of a column.
     codes = {code for code in targets if code and not code.isdecimal()}
-    is_multilingual = len(codes) > 1
+    others = {source.corpus.languages()[1] for source in sources} - {""}
+    is_multilingual = len(codes) > 1 or (len(codes) == 1 and len(others) > 1)
     if is_multilingual and not all(LANGUAGE.fullmatch(code or "") for code in targets):
         raise UserError(
             f'each source of {path} must have a code such as "de" as its '

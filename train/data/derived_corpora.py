@@ -99,7 +99,7 @@ def with_temperature(
     where `w` is its weight before (Arivazhagan et al. 2019). A pass has as many
     pairs as before.
     """
-    factors = [len(corpus) ** (1 / temperature - 1) for corpus, _ in parts]
+    factors = [max(1, len(corpus)) ** (1 / temperature - 1) for corpus, _ in parts]
     before = sum(weight * len(corpus) for corpus, weight in parts)
     after = sum(
         float(weight) * len(corpus) * factor

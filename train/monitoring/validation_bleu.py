@@ -48,6 +48,7 @@ class ValidationBleu(keras.callbacks.Callback):
             both sides share one.
         penalty: Dict of `SearchOptions` with the length penalty, if it is not
             that of the paper.
+        is_tagged: Whether sources begin with the tag of a language.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class ValidationBleu(keras.callbacks.Callback):
         groups: dict[str, tuple[str, list[int]]] | None = None,
         target_proto: bytes | None = None,
         penalty: dict[str, float] | None = None,
+        is_tagged: bool = False,
     ):
         super().__init__()
         self._pairs = pairs
@@ -68,7 +70,7 @@ class ValidationBleu(keras.callbacks.Callback):
         ends = np.cumsum([0] + [len(ids) for ids in sequences])
         self._sources = Ids(np.concatenate(sequences), ends)
         self._tokenizer = SubwordTokenizer(model_proto, target_proto)
-        self._log_dir = log_dir
+        self._log_dir, self._is_tagged = log_dir, is_tagged
         self._every = every
         self._options = SearchOptions(beam_size, num_hypotheses=1, **(penalty or {}))
         groups = groups or {"": (DEFAULT, range(len(pairs)))}
@@ -138,12 +140,15 @@ class ValidationBleu(keras.callbacks.Callback):
         found = [str(bleu.get_signature()) for bleu, _ in self._groups.values()]
         return ", ".join(dict.fromkeys(found))
 
+    def _without_tag(self, source):
+        return TAG.sub("", source) if self._is_tagged else source
+
     def samples(self, translations: list[str]) -> list[dict[str, str]]:
         """Returns some pairs, evenly spread, without tags, with their translations."""
         count = min(NUM_SAMPLES, len(self._pairs))
         return [
             {
-                "source": TAG.sub("", self._pairs.sources[i]),
+                "source": self._without_tag(self._pairs.sources[i]),
                 "reference": self._pairs.targets[i],
                 "translation": translations[i],
             }
@@ -168,6 +173,7 @@ def make_validation_bleu(
     protos: tuple[bytes, bytes | None],
     run_dir: pathlib.Path,
     decoding: dict,
+    is_tagged: bool = False,
 ) -> ValidationBleu:
     source, target = protos
     return ValidationBleu(
@@ -179,6 +185,7 @@ def make_validation_bleu(
         groups,
         target,
         {name: decoding[name] for name in PENALTY_OPTIONS if name in decoding},
+        is_tagged,
     )
 
 

@@ -25,11 +25,10 @@ class SavedModelRuntime(Runtime):
             name: {k: tf.make_ndarray(v) for k, v in signature.defaults.items()}
             for name, signature in read_meta_graph(folder).signature_def.items()
         }
-        self.language_inputs = [
-            name
-            for name in self.signatures[SIGNATURE].structured_input_signature[1]
-            if name in LANGUAGE_INPUTS
-        ]
+        self.language_inputs = []
+        if SIGNATURE in self.signatures:
+            inputs = self.signatures[SIGNATURE].structured_input_signature[1]
+            self.language_inputs = [name for name in inputs if name in LANGUAGE_INPUTS]
         path = folder / BUNDLE
         if path.exists():  # Another program's SavedModel has none.
             with refuse_damage(path):

@@ -159,6 +159,13 @@ def test_a_source_names_its_languages_and_validation_files(files):
             ],
             r'Received: \["es", null, null, "fr"\]',
         ),
+        (
+            [
+                {"source": "a.en", "target": "a.es"},
+                {"source": "a.en", "target": "a.es", "target_language": "fr"},
+            ],
+            r'must have a code.*Received: \[null, "fr"\]',
+        ),
     ],
 )
 def test_refuses_what_is_no_mixture(files, content, message):
