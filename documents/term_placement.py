@@ -110,7 +110,7 @@ def write_terms(glossary: Glossary, translation: str, edits: list[Edit]) -> str:
         written = join(written, translation[done:start])
         if start == end and kind_of(target[0]) != "lone letter":
             blank = "" if written.endswith(" ") else " "
-            target = f"{blank}{target}" if written else f"{target} "
+            target = f"{blank}{target}" if start else f"{target} "
         written = join(written, target)
         done = max(done, end)
         # What is left out takes a blank with it.
