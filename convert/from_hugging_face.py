@@ -61,7 +61,7 @@ FIRST_PIECES = ("<s>", "<pad>", "</s>", "<unk>")
 
 
 class AddedToken(NamedTuple):
-    """A token that is no piece of the SentencePiece model."""
+    """A token that is not in the SentencePiece model."""
 
     content: str
     id: int

@@ -1,4 +1,4 @@
-"""What the functions that load systems share: settings, models, texts and workers."""
+"""Settings, models, texts and workers, for the functions that load systems."""
 
 import concurrent.futures
 import pathlib

@@ -13,7 +13,11 @@ from keras_transformer.search.tensorflow.graph_transformer import search_in_grap
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.other_systems.converted_runs import MAX_LENGTH, write_folder
 
-pytestmark = [pytest.mark.peers("torch", "transformers"), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.peers("torch", "transformers"),
+    pytest.mark.slow,
+    pytest.mark.usefixtures("one_thread"),
+]
 TEXTS = [
     *SENTENCES,
     ">>fra<< Two cats sleep.",
@@ -149,17 +153,6 @@ def their_tokenizer(folder):
     import transformers
 
     return transformers.MarianTokenizer.from_pretrained(folder)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Lets PyTorch and TensorFlow not wait for each other's threads."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module", params=MODELS, ids=lambda m: "-".join(map(str, m)))

@@ -22,7 +22,11 @@ from tests.helpers.other_systems.m2m_100_folders import (
 )
 from text_processing.language_tags import LanguageTags
 
-pytestmark = [pytest.mark.peers("torch", "transformers"), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.peers("torch", "transformers"),
+    pytest.mark.slow,
+    pytest.mark.usefixtures("one_thread"),
+]
 CODES = {"m2m-100": ("en", "fr"), "nllb-200": ("eng_Latn", "fra_Latn")}
 
 
@@ -106,17 +110,6 @@ class Both:
         rows = self.vocabulary.rows[translations[:, 1:]][..., None]
         found = np.take_along_axis(logits, rows, -1)[..., 0]
         return (found * (translations[:, 1:] != 0)).sum(1)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Lets PyTorch and TensorFlow not wait for each other's threads."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -1,12 +1,15 @@
-"""Where the validation pairs of several sources come from."""
+"""Tests of `train.training_corpus`: the validation pairs of several sources."""
 
 import json
 import re
+import types
 
 import pytest
 
 from command_line.errors import UserError
 from text_processing.placeholders import PLACEHOLDERS
+from train.data.corpus import Pairs
+from train.data_preparation import check_start
 from train.options import parse_options
 from train.training_corpus import load_corpus, write_held_out
 
@@ -133,3 +136,11 @@ def test_the_weights_follow_the_temperature(write, tmp_path):
 def test_validation_pairs_come_from_one_place(write, pairs, changes):
     with pytest.raises(UserError, match="must name no validation pairs"):
         load_corpus(write(pairs, "--dataset=demo", **changes))
+
+
+def test_a_converted_model_of_several_languages_is_no_start():
+    tags = {"source_tags": {"en": "__en__"}, "target_tags": {"de": "__de__"}}
+    start = types.SimpleNamespace(languages={**tags, "is_forced": True})
+
+    with pytest.raises(UserError, match="of one pair.*Received: a converted model of"):
+        check_start(None, Pairs(["a"], ["b"]), start)
