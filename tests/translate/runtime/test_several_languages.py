@@ -6,6 +6,7 @@ import pytest
 
 from command_line.errors import UserError
 from export import __main__ as export, browser_page, check
+from litert_translator.languages import find_tags
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.fake_servable import Servable
@@ -157,3 +158,12 @@ def test_a_page_needs_an_export_of_two_languages(tmp_path, refused):
     with pytest.raises(UserError, match="with --source-language, one of: de, en, fr"):
         browser_page.write_page(tmp_path, tmp_path, tmp_path / "page")
     assert not (tmp_path / "page").exists()
+
+
+def test_the_runner_names_the_languages_that_it_has():
+    tags = {"source_tags": {}, "target_tags": {"de": 5, "fr": 6}, "is_forced": False}
+
+    assert find_tags(tags, ("", "fr")) == ([6], [])
+    assert find_tags({**tags, "is_forced": True}, ("", "de")) == ([], [5])
+    with pytest.raises(ValueError, match="one of de, fr. Received: target_language='x"):
+        find_tags(tags, ("", "xx"))
