@@ -9,10 +9,11 @@ from export import __main__ as export, browser_page, check
 from litert_translator.languages import find_tags
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_model_server import serve_grpc
+from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.fake_servable import Servable
 from tests.helpers.multilingual_runs import FORCED, OWN, write_run
 from translate import evaluate, explain
-from translate.loading import load_export
+from translate.loading import choose_languages, load_export
 from translate.runtime.server_address import read_address
 from translate.runtime.tf_serving import TFServingRuntime, make_sender
 
@@ -167,3 +168,9 @@ def test_the_runner_names_the_languages_that_it_has():
     assert find_tags({**tags, "is_forced": True}, ("", "de")) == ([], [5])
     with pytest.raises(ValueError, match="one of de, fr. Received: target_language='x"):
         find_tags(tags, ("", "xx"))
+
+
+def test_a_model_of_one_pair_takes_no_target_language():
+    with pytest.raises(UserError, match="must be left out for a model of one pair"):
+        choose_languages(FunctionRuntime(None), "en", "de")
+    assert choose_languages(FunctionRuntime(None), "en", "").language == "en"
