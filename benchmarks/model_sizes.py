@@ -42,6 +42,8 @@ class Size:
 SIZES = {
     "base": Size(6, 512, 2048, 8, 0.1, 37_000, 64, 32),
     "tiny": Size(4, 128, 256, 4, 0.3, 10_000, 256, 32),
+    # That of NLLB-200 with 600 million parameters, whose vocabulary has 256,206.
+    "nllb-600m": Size(12, 1024, 4096, 16, 0.1, 256_206, 8, 32),
     "check": Size(1, 16, 32, 2, 0.1, 100, 8, 8),
 }
 # Students as wide as Mozilla's `tiny`, with 6 layers in the encoder.

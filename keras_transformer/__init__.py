@@ -29,7 +29,7 @@ from keras_transformer.search.sampling import Sampling, sample
 from keras_transformer.search.transformer_search import search_translations
 from keras_transformer.transformer import Transformer
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "PRESETS",

@@ -129,6 +129,7 @@ def make_rows(
                 *(model, batch_size, system, found[system].threads),
                 format_spread(speeds[system], ",.0f"),
                 format_latencies(again) if batch_size == 1 else None,
+                f"{again[0]['start_seconds']:.1f}",
                 *(gain, compare_translations(system, outputs)),
                 f"{again[0]['peak_bytes'] / 2**30:.2f}",
             ]
@@ -226,7 +227,8 @@ def main(argv: list[str] | None = None) -> None:
             unit, rival = "sentences/s", "the first"
         head = (
             *("model", "batch", "system", "workers × threads", unit),
-            *("ms at p50, p90, p99", f"{rival} is", "the same", "peak GiB"),
+            *("ms at p50, p90, p99", "s to start", f"{rival} is", "the same"),
+            "peak GiB",
         )
         print(f"\n{format_table(head, measure(model, args))}")
 

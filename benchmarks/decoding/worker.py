@@ -1,7 +1,7 @@
 """Worker process that runs one system of `benchmarks.decoding` on request.
 
-First it decodes a few short sentences, so that libraries are started and
-functions traced. Then it gets names of cases, and decodes their batches.
+First it loads the model and decodes a few short sentences, so that libraries are
+started and functions traced. Then it gets names of cases, and decodes their batches.
 """
 
 import json
@@ -27,12 +27,19 @@ def decode(translate: Translate, batches: list[dict]) -> dict[str, list]:
 
 
 def start(options: dict) -> Callable[[str], dict]:
+    started = time.perf_counter()
     folder, threads = pathlib.Path(options["folder"]), Threads(*options["threads"])
     setting = Setting(folder, threads, *options["setting"])
     translate = getattr(systems, options["load"])(setting)
     cases = json.loads(pathlib.Path(options["cases"]).read_text())
     decode(translate, cases[WARM_UP_CASE])
-    return lambda case: {**decode(translate, cases[case]), "peak_bytes": peak_memory()}
+    start_seconds = time.perf_counter() - started
+
+    def answer(case: str) -> dict:
+        found = decode(translate, cases[case])
+        return {**found, "start_seconds": start_seconds, "peak_bytes": peak_memory()}
+
+    return answer
 
 
 if __name__ == "__main__":
