@@ -150,7 +150,7 @@ class ExportOptions:
     signatures: list[str] | None = option(
         None,
         "signatures to export: all, or some of "
-        f"{', '.join(INPUTS)} (default: those that translate)",
+        f"{', '.join(INPUTS)} (default: all but sample, explain and explain_beam)",
         nargs="+",
         choices=("all", *INPUTS),
         metavar="NAME",
@@ -274,8 +274,10 @@ def run(options: ExportOptions) -> None:
             folder = write_litert(*model, *arguments, samples)
         else:
             folder = write_ctranslate2(*model, *arguments)
+    codes = languages.required_codes() if languages else ()
     print(
-        f"{folder} is written. Next:\n  python -m translate --export-dir {export_dir}"
+        f"{folder} is written. Next:\n  python -m translate --export-dir {export_dir}",
+        *(f"--{code.replace('_', '-')} CODE" for code in codes),
     )
 
 

@@ -5,6 +5,8 @@ import difflib
 
 from command_line.errors import UserError
 
+MAX_LISTED = 10  # Of more languages those with similar codes are listed.
+
 
 @dataclasses.dataclass(frozen=True)
 class LanguageTags:
@@ -34,8 +36,9 @@ class LanguageTags:
         Raises:
             UserError: If the model lacks a language; it names similar codes.
         """
-        before = [find_code(self.source_tags, source)] if self.source_tags else []
-        tag = find_code(self.target_tags, target)
+        tags = self.source_tags
+        before = [find_code(tags, source, "source")] if tags else []
+        tag = find_code(self.target_tags, target, "target")
         return (before, [tag]) if self.is_forced else ([*before, tag], [])
 
     def complete(self, source: str, target: str) -> tuple[str, str]:
@@ -50,6 +53,11 @@ class LanguageTags:
         )
         self.find(source, target)
         return source, target
+
+    def required_codes(self) -> list[str]:
+        """Returns the sides of which a request must name one of several languages."""
+        sides = {"source": self.source_tags, "target": self.target_tags}
+        return [f"{side}_language" for side, tags in sides.items() if len(tags) > 1]
 
     def nth(self, place: int) -> dict[str, str]:
         """Returns codes as the inputs of a request: of places in turn, all of them."""
@@ -66,22 +74,26 @@ class LanguageTags:
         Raises:
             UserError: If the model lacks a language; it names similar codes.
         """
-        sides = (self.source_tags, source), (self.target_tags, target)
+        sides = (
+            (self.source_tags, source, "source"),
+            (self.target_tags, target, "target"),
+        )
         found = [
-            {code: find_code(tags, code)} if code and tags else tags
-            for tags, code in sides
+            {code: find_code(tags, code, side)} if code and tags else tags
+            for tags, code, side in sides
         ]
         return dataclasses.replace(self, source_tags=found[0], target_tags=found[1])
 
 
-def find_code(tags: dict[str, str], code: str) -> str:
+def find_code(tags: dict[str, str], code: str, side: str) -> str:
     if code not in tags:
-        near = difflib.get_close_matches(code, tags, n=5, cutoff=0.5)
-        near = near or sorted(tags)[:5]
+        near = sorted(tags)
+        if len(tags) > MAX_LISTED:
+            near = difflib.get_close_matches(code, tags, n=5, cutoff=0.5) or near[:5]
         others = len(tags) - len(near)
         more = f" and {others} others" if others else ""
         raise UserError(
-            f"the language must be one of the model: {', '.join(near)}{more}. "
-            f"Received: {code or 'none'}"
+            f"the {side} language must be one of the model: {', '.join(near)}{more}. "
+            f"Received: {code or f'no --{side}-language'}"
         )
     return tags[code]

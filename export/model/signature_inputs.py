@@ -39,11 +39,13 @@ INPUTS = {
     "explain": PAIR,
     "explain_beam": TEXT,
 }
-# Those that translate.
+# Those that the commands and the service need, but for `sample` and the report.
 DEFAULT_SIGNATURES = (
     "serving_default",
     "translate_nbest",
     "translate_options",
     "translate_ids",
     "translate_document",
+    "score",
+    "align",
 )

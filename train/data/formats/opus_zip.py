@@ -18,6 +18,12 @@ def find_files(path: pathlib.Path, source: str, target: str) -> list[zipfile.Pat
     except zipfile.BadZipFile as error:
         raise UserError(f"{path} must be a whole zip file: {error}") from None
     found = [match for name in names if (match := MEMBER.fullmatch(name))]
+    if not found:
+        listed = ", ".join(names[:3]) or "no file"
+        raise UserError(
+            f"{path} must be of OPUS's Moses format, with files such as "
+            f"NAME.{source}-{target}.{source}. Received: {listed}"
+        )
     members = {match["code"]: match[0] for match in found}
     if len(found) > len(members):
         listed = ", ".join(match[0] for match in found)
