@@ -1,6 +1,8 @@
 """Describes a run, makes its vocabulary, and encodes its text."""
 
 import dataclasses
+import hashlib
+import pathlib
 
 from command_line.bleu_tokenizer import choose_tokenizer, make_bleu
 from command_line.errors import UserError
@@ -62,7 +64,7 @@ def describe_run(
         arguments,
         preset,
         *pairs,
-        start.digests if start else given.vocabulary.digests(),
+        start.digests if start else digests_of_tokenizer(given.corpus.tokenizer),
     )
     if not given.corpus.is_parsing:
         check_start(given, pairs[0], start)
@@ -84,6 +86,13 @@ def describe_run(
     return description, earlier is not None
 
 
+def digests_of_tokenizer(path: pathlib.Path | None) -> dict[str, str]:
+    """Returns the SHA-256 of the model of `--tokenizer`, as hexadecimal."""
+    if path is None:
+        return {}
+    return {"tokenizer": hashlib.sha256(read_tokenizer(path)).hexdigest()}
+
+
 def check_start(given: Options, corpus: Corpus, start: FinishedRun | None) -> None:
     """Refuses to start from a model or vocabulary without the corpus's symbols."""
     tags = find_tags(corpus)
@@ -102,9 +111,8 @@ def check_start(given: Options, corpus: Corpus, start: FinishedRun | None) -> No
                 f"Received: {', '.join(found) or 'no tags of languages'}"
             )
     if start:
-        wanted = "--init-from, or come with --extend-vocabulary"
-        check_symbols(corpus.symbols(), start.protos, wanted, start.run_dir)
-    elif path := given.vocabulary.tokenizer:
+        check_symbols(corpus.symbols(), start.protos, "--init-from", start.run_dir)
+    elif path := given.corpus.tokenizer:
         proto = read_tokenizer(path)
         check_symbols(corpus.symbols(), [proto], "--tokenizer", path)
 
@@ -115,7 +123,7 @@ def fit_vocabulary_size(given: Options, training: Corpus) -> Options:
     if given.run.both_directions:
         training = in_both_directions(training)
     try:
-        make_vocabulary(given.vocabulary, training, size, given.cache)
+        make_vocabulary(corpus.tokenizer, training, size, given.cache)
     except VocabularySizeError as error:
         size = error.nearest
         print(f"the text of {len(training):,} pairs supports --vocabulary-size {size}")
@@ -133,9 +141,9 @@ def load_or_learn_vocabulary(
         if start:
             source, target = start.protos
         else:
-            size = given.corpus.vocabulary_size
-            source = make_vocabulary(given.vocabulary, training, size, given.cache)
-            target = None
+            corpus, target = given.corpus, None
+            size = corpus.vocabulary_size
+            source = make_vocabulary(corpus.tokenizer, training, size, given.cache)
         write_atomically(run_dir / "tokenizer.model", source)
         path = run_dir / "target_tokenizer.model"
         path.unlink(missing_ok=True)  # Left over from a run that was refused.

@@ -60,9 +60,7 @@ def open_sources(given: Options) -> tuple[list[Source], bool]:
     if not corpus.mixture:
         sources, has_tags = [Source(open_split(corpus, "train", cache))], False
     else:
-        sources, has_tags = read_mixture(
-            corpus.mixture, cache, corpus.languages, corpus.data_dir
-        )
+        sources, has_tags = read_mixture(corpus.mixture, cache, corpus.languages)
     if not corpus.holds_out:
         return sources, has_tags
     languages = [source.corpus.languages() for source in sources]
@@ -106,7 +104,6 @@ def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus
         getattr(corpus, f"{split}_split") or split,
         cache,
         corpus.languages,
-        corpus.data_dir,
     )
 
 

@@ -209,7 +209,6 @@ BEFORE = {  # Options that are refused before the text is encoded.
     "--dropout=1.5": "`dropout` must be a number in [0, 1)",
     "--num-heads=0": "`num_heads` must be a positive int",
     "--steps=0": "argument --steps: invalid positive int value: '0'",
-    "--extend-vocabulary=x": "--extend-vocabulary needs --init-from",
     "--seed=-1": "Seed must be between 0 and",
     "--vocabulary-size=0": "`vocabulary_size` must be a positive int",
     "--best-by=bleu --patience=2": "--best-by bleu needs --validate-bleu N. "

@@ -87,11 +87,7 @@ def test_what_is_held_out_is_written_without_placeholders(tmp_path, capsys):
 
 
 def test_a_set_is_read_as_the_options_say(tmp_path):
-    options = [
-        "--dataset=tfds:wmt14_translate/de-en",
-        f"--data-dir={tmp_path}",
-        f"--cache-dir={tmp_path / 'cache'}",
-    ]
+    options = ["--dataset=tfds:wmt14_translate/de-en", f"--cache-dir={tmp_path}"]
     with tfds.testing.mock_data(num_examples=3):
         training, _ = load(*options)
         back, _ = load(*options, "--source-language=en")
@@ -138,6 +134,7 @@ $TRAIN $VALIDATION --train-pairs=x -> : --train-pairs, --train-source, --train-t
 --dataset=demo --train-pairs=x -> Received: --train-pairs
 --dataset=demo --train-pairs=x --mixture=m -> Received: --train-p
 --dataset=demo --train-source=f -> --dataset must come without
+--dataset=demo --init-from=r --tokenizer=m -> --init-from must come without --tokenizer
 --source-language=de $TRAIN $VALIDATION -> needs --dataset or --mixture or
 --target-language=de $TRAIN $VALIDATION -> needs --dataset or --mixture or
 --mixture=m --dataset=demo --train-split=train[:9%] -> -split must come without --m

@@ -119,13 +119,6 @@ def test_it_starts_from_a_run_of_its_languages_alone(
     path.write_bytes((other / "tokenizer.model").read_bytes())
     line = refusal(capsys, [*options, *mixture, f"--tokenizer={path}"])
     assert f"subwords of --tokenizer. Received: {path} without" in line
-    # The tags stay those of the model, or come with the subwords that are added.
     train_command.main([*start, *mixture])
-    pieces = tmp_path / "pieces"
-    pieces.write_text("".join(f"{tag}\n" for tag in TAGS.values()))
-    added = [f"--init-from={other}", f"--extend-vocabulary={pieces}"]
-    options = [o for o in TINY_OPTIONS if not o.startswith("--vocabulary-size")]
-    train_command.main([*options, *mixture, *added, f"--run-dir={tmp_path / 'added'}"])
-    for name in ("run", "added"):
-        written = json.loads((tmp_path / name / "arguments.json").read_text())
-        assert written["languages"]["target_tags"] == TAGS
+    written = json.loads((tmp_path / "run" / "arguments.json").read_text())
+    assert written["languages"]["target_tags"] == TAGS

@@ -31,11 +31,7 @@ Languages = tuple[str | None, str | None]
 
 
 def open_corpus(
-    name: str,
-    split: str,
-    cache: pathlib.Path,
-    languages: Languages = (None, None),
-    data_dir: pathlib.Path | None = None,
+    name: str, split: str, cache: pathlib.Path, languages: Languages = (None, None)
 ) -> Corpus:
     """Returns a split of a named corpus.
 
@@ -46,7 +42,6 @@ def open_corpus(
         cache: Folder for lengths and digests of files.
         languages: The codes of both. With `None`, a set of TensorFlow Datasets
             goes from the first that it names to the other one.
-        data_dir: Folder of prepared sets, or `None` for the package's.
     """
     source, target = languages
     if name == "demo":
@@ -63,7 +58,7 @@ def open_corpus(
             "--dataset must be demo, tfds:NAME/CONFIG or hf:OWNER/NAME, such as "
             f"tfds:wmt14_translate/de-en. Received: {name}"
         )
-    pairs, files = SETS[kind](set_name, split, languages, data_dir)
+    pairs, files = SETS[kind](set_name, split, languages)
     return DigestCachedCorpus(pairs, files, cache)
 
 
@@ -92,10 +87,7 @@ class Source:
 
 
 def read_mixture(
-    path: pathlib.Path,
-    cache: pathlib.Path,
-    languages: Languages = (None, None),
-    data_dir: pathlib.Path | None = None,
+    path: pathlib.Path, cache: pathlib.Path, languages: Languages = (None, None)
 ) -> tuple[list[Source], bool]:
     """Reads the file of `--mixture`.
 
@@ -130,7 +122,7 @@ def read_mixture(
         )
         if training is None:
             split = entry.get("split", "train")
-            training = open_corpus(entry["dataset"], split, cache, codes, data_dir)
+            training = open_corpus(entry["dataset"], split, cache, codes)
         training = in_languages(training, codes)
         if validation is not None:
             validation = InLanguages(validation, training.languages())

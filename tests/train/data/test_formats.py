@@ -395,6 +395,7 @@ def test_a_scan_is_repeated_when_the_file_changes(tmp_path):
 def test_reads_sets_of_hugging_face(tmp_path, monkeypatch):
     import datasets
 
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "data")
     data = datasets.Dataset.from_list(ROWS)
     splits = datasets.DatasetDict(train=data, validation=data.select([1, 2]))
     splits.save_to_disk(tmp_path / "saved")
@@ -403,8 +404,8 @@ def test_reads_sets_of_hugging_face(tmp_path, monkeypatch):
     data.to_parquet(tmp_path / "files" / "train.parquet")
 
     def load(name, split="train", target="de", root=f"{tmp_path}/"):
-        folders = tmp_path / "cache", ("en", target), tmp_path / "data"
-        return open_corpus(f"hf:{root}{name}", split, *folders)
+        cache, codes = tmp_path / "cache", ("en", target)
+        return open_corpus(f"hf:{root}{name}", split, cache, codes)
 
     digest = Pairs(SOURCES, TARGETS).digest()
     for name in ("saved", "one", "files"):

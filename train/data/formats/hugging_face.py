@@ -11,10 +11,7 @@ from train.data.formats.parquet import BATCH, find_columns, read_columns
 
 
 def open_set(
-    name: str,
-    split: str,
-    codes: tuple[str | None, str | None],
-    cache_dir: pathlib.Path | None,
+    name: str, split: str, codes: tuple[str | None, str | None]
 ) -> tuple[ReadPairs, list[pathlib.Path]]:
     """Returns the pairs of a split, and the files that hold them.
 
@@ -23,13 +20,12 @@ def open_set(
             or a folder that `save_to_disk` wrote or `load_dataset` reads.
         split: Such as `train`; unless saved also a part, such as `train[:99%]`.
         codes: The codes of both languages.
-        cache_dir: Folder for prepared sets, or `None` for the package's.
     """
     require_both(codes, f"hf:{name}")
     with require_extra("--dataset hf:NAME", "datasets"):
         import datasets
     try:
-        data, commit = load_split(datasets, name, split, cache_dir)
+        data, commit = load_split(datasets, name, split)
     except (ValueError, OSError, datasets.exceptions.DatasetsError) as error:
         raise UserError(
             f"--dataset must be a set that `datasets` loads, with the split {split}. "
@@ -41,7 +37,7 @@ def open_set(
     return pairs, [pathlib.Path(file["filename"]) for file in data.cache_files]
 
 
-def load_split(datasets, name: str, split: str, cache_dir: pathlib.Path | None):
+def load_split(datasets, name: str, split: str):
     """Returns a split, and the commit of the set or the fingerprint of its data."""
     folder = pathlib.Path(name)
     if (folder / "dataset_dict.json").exists() or (folder / "state.json").exists():
@@ -54,7 +50,7 @@ def load_split(datasets, name: str, split: str, cache_dir: pathlib.Path | None):
     owner, *rest = [path] if folder.is_dir() else path.split("/", 2)
     repository, config = "/".join([owner, *rest[:1]]), "".join(rest[1:])
     builder = datasets.load_dataset_builder(
-        repository, config or None, cache_dir=cache_dir, revision=revision or None
+        repository, config or None, revision=revision or None
     )
     builder.download_and_prepare()
     return builder.as_dataset(split), builder.hash

@@ -15,13 +15,10 @@ BATCH = 1_024
 
 
 def open_set(
-    name: str,
-    split: str,
-    languages: tuple[str | None, str | None],
-    data_dir: pathlib.Path | None,
+    name: str, split: str, languages: tuple[str | None, str | None]
 ) -> tuple[ReadPairs, list[pathlib.Path]]:
     """Returns the pairs of a set on disk, and their files (see `open_split`)."""
-    return open_split(find_builder(name, data_dir), split, languages)
+    return open_split(find_builder(name), split, languages)
 
 
 def open_split(
@@ -104,14 +101,14 @@ def find_languages(builder, source: str | None, target: str | None) -> tuple[str
     )
 
 
-def find_builder(name: str, data_dir: pathlib.Path | None):
+def find_builder(name: str):
     """Returns the builder of a set, such as `"wmt14_translate/de-en"`."""
     # The representation of a builder shows its internals.
     logging.getLogger("absl").setLevel(logging.ERROR)
     import tensorflow_datasets as tfds
 
     try:
-        return tfds.builder(name, data_dir=data_dir)
+        return tfds.builder(name)
     except ValueError as error:
         reason = " ".join(str(error).split()[:25]).rstrip(".")
         raise UserError(
@@ -122,12 +119,10 @@ def find_builder(name: str, data_dir: pathlib.Path | None):
 
 def missing_data_error(builder) -> str:
     """Returns the error for missing data, with the command to download it."""
-    folder = pathlib.Path(builder.data_dir)
     name = "/".join(builder.info.full_name.split("/")[:-1])
-    root = folder.parents[name.count("/") + 1]
     return (
-        f"the data of tfds:{name} is not in {folder}. Where there is a network "
-        'run once: python -c "import tensorflow_datasets as tfds; '
-        f"tfds.builder('{name}', data_dir='{root}').download_and_prepare()\""
-        "; a copy of that folder elsewhere is named by --data-dir"
+        f"the data of tfds:{name} is not in {builder.data_dir}. Where there is a "
+        'network run once: python -c "import tensorflow_datasets as tfds; '
+        f"tfds.builder('{name}').download_and_prepare()\""
+        "; TFDS_DATA_DIR names another folder of sets"
     )
