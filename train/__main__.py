@@ -39,7 +39,7 @@ from train.monitoring.corpus_report import (
     write_report,
 )
 from train.monitoring.final_model import write_final_model
-from train.monitoring.validation_bleu import make_validation_bleu
+from train.monitoring.validation_bleu import ValidationBleu
 from train.options import (
     BOTH_DIRECTIONS,
     CORPUS_SIZE_RECIPE,
@@ -208,12 +208,11 @@ def fit_and_finish(
     description.claim(run_dir)
     write_report(report, run_dir)
     make_bleu = functools.partial(
-        make_validation_bleu,
-        options.validation,
+        ValidationBleu,
         prepared.validation_text,
-        prepared.validation_groups,
         prepared.protos,
-        run_dir,
+        options.validation,
+        prepared.validation_groups,
         description.decoding,
         bool(description.languages),
     )
