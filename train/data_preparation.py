@@ -18,7 +18,6 @@ from train.data.given_tokenizer import read_tokenizer
 from train.data.vocabulary import VocabularySizeError, check_symbols, make_vocabulary
 from train.loop.update_options import DEFAULT_NUM_EPOCHS
 from train.options import Options
-from train.run import run_description
 from train.run.fine_tuning import FinishedRun
 from train.run.run_description import RunDescription
 from train.training_corpus import write_held_out
@@ -60,22 +59,21 @@ def describe_run(
     if start and start.transformer.source_vocabulary_size is not None:
         size = start.transformer.source_vocabulary_size
         arguments["source_vocabulary_size"] = size
-    description = run_description.describe(
-        arguments,
-        preset,
-        *pairs,
-        start.digests if start else digests_of_tokenizer(given.corpus.tokenizer),
-    )
     if not given.corpus.is_parsing:
         check_start(given, pairs[0], start)
-    if tags := find_tags(pairs[0]):
-        description.languages = dataclasses.asdict(tags)
-    if start:
-        description.languages = start.languages or description.languages
-        description.decoding = start.decoding
+    tags = find_tags(pairs[0])
+    languages = dataclasses.asdict(tags) if tags else {}
     sources = [corpus.languages()[0] for corpus in reversed(pairs)]
-    description.source_language = next(filter(None, sources), "")
-    description.revision = pairs[0].revision()
+    training, validation = pairs
+    description = RunDescription(
+        arguments=arguments,
+        preset=preset,
+        corpus={"train": training.digest(), "validation": validation.digest()},
+        init=start.digests if start else digests_of_tokenizer(given.corpus.tokenizer),
+        decoding=start.decoding if start else {},
+        languages=(start and start.languages) or languages,
+        source_language=next(filter(None, sources), ""),
+    )
     earlier = description.find_earlier(given.run.run_dir, options.NOT_COMPARED)
     default = max(100, preset.recipe.steps // DEFAULT_NUM_EPOCHS)
     if earlier:

@@ -96,15 +96,9 @@ def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus
     if corpus.dataset is None:
         path = getattr(corpus, f"{split}_pairs")
         sides = [getattr(corpus, f"{split}_{side}") for side in SIDES]
-        files = [path] if path else sides
-        pairs = open_files(files, corpus.languages)
-        return DigestCachedCorpus(pairs, files, cache)
-    return open_corpus(
-        corpus.dataset,
-        getattr(corpus, f"{split}_split") or split,
-        cache,
-        corpus.languages,
-    )
+        return open_files([path] if path else sides, corpus.languages, cache)
+    part = getattr(corpus, f"{split}_split") or split
+    return open_corpus(corpus.dataset, part, cache, corpus.languages)
 
 
 def write_held_out(given: Options) -> None:

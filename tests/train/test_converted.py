@@ -11,12 +11,7 @@ import tensorflow as tf
 import train.__main__ as train_command
 from keras_transformer.tokenizer import read_protos
 from tests.helpers.other_systems.converted_runs import DECODING, write_converted_run
-from tests.helpers.small_runs import (
-    TINY_OPTIONS,
-    assert_same_run,
-    load_weights,
-    refused,
-)
+from tests.helpers.small_runs import assert_same_run, load_weights, refused
 from train.data.corpus import demo_pairs
 from train.run.fine_tuning import load_finished
 from train.run.run_folder import read_history
@@ -102,22 +97,6 @@ def test_each_side_has_the_ids_of_its_own_tokenizer(converted, whole, corpus):
         expected = library.encode(lines, add_eos=True)
         found = np.fromfile(folder / f"{name}.ids", "<u2")
         np.testing.assert_array_equal(found, np.concatenate(expected))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "options", [["--decoder-layers=2", "--activation=gelu"], ["--decoder-mixer=ssru"]]
-)
-def test_trains_other_architectures_from_scratch(options, corpus, tmp_path):
-    command = ["--run-dir", str(tmp_path), *corpus, *TINY_OPTIONS, *options]
-    train_command.main(command)
-
-    model = load_finished(tmp_path).transformer
-    given = [o.removeprefix("--").replace("-", "_").split("=") for o in options]
-    for name, value in given:
-        assert str(getattr(model.architecture, name)) == value
-    report = json.loads((tmp_path / "report.json").read_text())
-    assert report["model"]["parameters"] == model.count_params()
 
 
 def test_a_converted_folder_is_no_place_to_train(converted, corpus, capsys):

@@ -44,6 +44,15 @@ def test_the_arguments_of_a_run_are_its_options():
     assert files["train_source"] == "f"
 
 
+def test_options_replace_numbers_of_the_preset():
+    options = ["--decoder-layers=2", "--activation=gelu", "--decoder-mixer=ssru"]
+    _, preset = resolve(parse("--dataset=demo", "--preset=tiny", *options), None)
+
+    found = preset.architecture
+    assert (found.decoder_layers, found.activation) == (2, "gelu")
+    assert (found.decoder_mixer, found.num_layers) == ("ssru", 4)
+
+
 def test_a_mixture_takes_its_validation_set_from_the_other_options(tmp_path):
     for name, text in (("a.en", "one\ntwo\n"), ("a.es", "uno\ndos\n")):
         (tmp_path / name).write_text(text)

@@ -62,11 +62,13 @@ def open_corpus(
     return DigestCachedCorpus(pairs, files, cache)
 
 
-def open_files(files: list[pathlib.Path], languages: Languages) -> Corpus:
+def open_files(
+    files: list[pathlib.Path], languages: Languages, cache: pathlib.Path
+) -> Corpus:
     """Returns the pairs of two text files, or of one file of pairs."""
-    if len(files) == len(SIDES):
-        return FilePairs(*files)
-    return open_pair_file(*files, languages)
+    are_texts = len(files) == len(SIDES)
+    pairs = FilePairs(*files) if are_texts else open_pair_file(*files, languages)
+    return DigestCachedCorpus(pairs, files, cache)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,10 +153,7 @@ def open_entry(
     """Returns the pairs of the files of an entry whose keys have a prefix, if any."""
     keys = [prefix + key for key in ("pairs", *SIDES)]
     files = [folder / entry[key] for key in keys if key in entry]
-    if not files:
-        return None
-    pairs = open_files(files, codes)
-    return DigestCachedCorpus(pairs, files, cache)
+    return open_files(files, codes, cache) if files else None
 
 
 def in_languages(corpus: Corpus, codes: Languages) -> Corpus:

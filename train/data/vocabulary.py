@@ -72,13 +72,9 @@ def count_pieces(proto: bytes) -> int:
 def check_symbols(
     symbols: list[str], protos: Iterable[bytes | None], wanted: str, path: pathlib.Path
 ) -> None:
-    """Refuses a vocabulary that lacks placeholders or language tags of a corpus.
+    """Refuses models that lack placeholders or language tags of a corpus.
 
-    Args:
-        symbols: The corpus's.
-        protos: The SentencePiece models.
-        wanted: The option that they come from.
-        path: Value of that option.
+    They come from the option `wanted`, whose value is `path`.
     """
     for proto in filter(None, protos):
         model = sentencepiece.SentencePieceProcessor(model_proto=proto)

@@ -54,20 +54,11 @@ def open_split(
     return pairs, find_files(builder, split)
 
 
-def read_pairs(
-    load: Callable, codes: tuple[str, str]
-) -> Iterator[tuple[str | bytes, str | bytes]]:
+def read_pairs(load: Callable, codes: tuple[str, str]) -> Iterator[tuple[str, str]]:
     for batch in load().batch(BATCH).as_numpy_iterator():
-        sides = [map(decode, batch[code].tolist()) for code in codes]
-        yield from zip(*sides, strict=True)
-
-
-def decode(text: bytes) -> str | bytes:
-    """Returns the text, or the bytes, which `ReadPairs` refuses, if they are none."""
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        return text
+        for pair in zip(*(batch[code] for code in codes), strict=True):
+            # `ReadPairs` refuses the surrogates of bytes that are not UTF-8.
+            yield tuple(text.decode(errors="surrogateescape") for text in pair)
 
 
 def find_files(builder, split: str) -> list[pathlib.Path]:
