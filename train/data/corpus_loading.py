@@ -40,8 +40,7 @@ def open_corpus(
             and one of Hugging Face's.
         split: Such as `"train"`.
         cache: Folder for lengths and digests of files.
-        languages: The codes of both. With `None`, a set of TensorFlow Datasets
-            goes from the first that it names to the other one.
+        languages: The codes of both, of which TensorFlow Datasets needs none.
     """
     source, target = languages
     if name == "demo":
@@ -93,12 +92,8 @@ def read_mixture(
 ) -> tuple[list[Source], bool]:
     """Reads the file of `--mixture`.
 
-    The file holds a JSON list of objects. An object has `"source"` and
-    `"target"`, two files relative to the mixture's folder; `"pairs"`, one such
-    file; or `"dataset"` and optionally `"split"`. Each may have
-    `"source_language"` and `"target_language"` (default: `languages`), a
-    `"weight"` (default: 1), and `"validation_source"` and `"validation_target"`, or
-    `"validation_pairs"`.
+    It holds a JSON list of objects with the keys of `TRAINING_KEYS`,
+    `VALIDATION_KEYS` and `OTHER_KEYS`; files are relative to its folder.
 
     Returns:
         The sources, and whether they name several target languages.

@@ -15,11 +15,9 @@ def open_set(
 ) -> tuple[ReadPairs, list[pathlib.Path]]:
     """Returns the pairs of a split, and the files that hold them.
 
-    Args:
-        name: `OWNER/NAME` or `OWNER/NAME/CONFIG`, which `@REVISION` may follow;
-            or a folder that `save_to_disk` wrote or `load_dataset` reads.
-        split: Such as `train`; unless saved also a part, such as `train[:99%]`.
-        codes: The codes of both languages.
+    The name is `OWNER/NAME` or `OWNER/NAME/CONFIG`, which `@REVISION` may follow;
+    or a folder that `save_to_disk` wrote or `load_dataset` reads. Unless saved, the
+    split may be a part, such as `train[:99%]`.
     """
     require_both(codes, f"hf:{name}")
     with require_extra("--dataset hf:NAME", "datasets"):

@@ -61,12 +61,7 @@ def is_text(value: object) -> bool:
 
 
 def open_pair_file(path: pathlib.Path, codes: tuple[str | None, str | None]) -> Corpus:
-    """Returns the pairs of a file, such as `corpus.tmx.gz`.
-
-    Args:
-        path: Path of the file.
-        codes: The codes of both languages.
-    """
+    """Returns the pairs of two languages in a file, such as `corpus.tmx.gz`."""
     require_both(codes, path)
     if not path.exists():
         raise UserError(f"no such file: {path}")

@@ -24,18 +24,10 @@ def open_set(
 def open_split(
     builder, split: str, languages: tuple[str | None, str | None] = (None, None)
 ) -> tuple[ReadPairs, list[pathlib.Path]]:
-    """Returns the pairs of a split, and the files that hold them, if any.
+    """Returns the pairs of a split of a builder, and the files that hold them, if any.
 
-    Args:
-        builder: The set's `tfds.core.DatasetBuilder`, or a `TranslateFolder`.
-        split: Its name, such as `"train"`, or a part of it: `"train[:99%]"`.
-        languages: The codes of both. Without codes, the set goes from the first
-            language that it names to the other one.
-
-    Raises:
-        UserError: If the data is not on disk (training downloads nothing), if
-            the set has no such split or language, or if it does not have two
-            languages.
+    Without codes of languages, the set goes from the first that it names to the
+    other one. Data that is not on disk is refused: training downloads nothing.
     """
     codes = find_languages(builder, *languages)
     load = functools.partial(builder.as_dataset, split=split, shuffle_files=False)
