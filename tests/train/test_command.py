@@ -108,19 +108,17 @@ def resume(run_dir, options):
     return describe_run(resolved, preset, pairs, None)[0]
 
 
-def test_a_mistake_in_the_number_of_steps_can_be_repaired(finished, corpus, tmp_path):
+def test_a_mistake_in_the_number_of_steps_can_be_repaired(copy, corpus):
     options = [*corpus, *TINY_OPTIONS]
-    there = json.loads((finished / "arguments.json").read_text())
+    there = json.loads((copy / "arguments.json").read_text())
     there["preset"]["steps"] = there["arguments"]["steps"] = 40_000
-    run_dir = tmp_path / "copy"
-    (run_dir / "checkpoints").mkdir(parents=True)
-    (run_dir / "checkpoints" / "ckpt-300.index").touch()
-    (run_dir / "arguments.json").write_text(json.dumps(there))
+    (copy / "arguments.json").write_text(json.dumps(there))
+    (copy / "checkpoints" / "ckpt-300.index").touch()
 
     for steps in (300, 4_000, 90_000):
-        resume(run_dir, [*options, "--steps", steps])
+        resume(copy, [*options, "--steps", steps])
     with pytest.raises(UserError, match="steps: 40000 there, 299 here"):
-        resume(run_dir, [*options, "--steps", 299])
+        resume(copy, [*options, "--steps", 299])
 
 
 def test_what_moves_no_update_may_change(copy, corpus):
