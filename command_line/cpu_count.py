@@ -24,33 +24,16 @@ def count_processors() -> int:
 
 
 def cgroup_quotas() -> Iterator[float]:
-    """Yields the quotas of the cgroups of this process, in CPUs."""
-    for folder in cgroup_folders():
-        try:
-            limit, period = read_limit(folder)
-            if int(limit) > 0:  # cgroup version 1: -1 means no quota.
-                yield int(limit) / int(period)
-        except (OSError, ValueError):  # Version 2: `max` means no quota.
-            continue
-
-
-def read_limit(folder: pathlib.Path) -> list[str]:
-    """Returns the quota and the period of a cgroup, in microseconds."""
-    if (folder / "cpu.max").exists():
-        return (folder / "cpu.max").read_text().split()
-    return [(folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period")]
-
-
-def cgroup_folders() -> Iterator[pathlib.Path]:
-    """Yields the folders of the cgroups of this process and their parents."""
+    """Yields the quotas of the cgroup of this process and its parents, in CPUs."""
     text = MEMBERSHIP.read_text() if MEMBERSHIP.exists() else ""
-    for line in text.splitlines():
-        # `0::/a/b` of version 2; `4:cpu,cpuacct:/a/b` of version 1.
-        _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        root = CGROUPS / controllers
+    # `0::/a/b`: version 2 of cgroups has one hierarchy.
+    paths = [line[3:] for line in text.splitlines() if line.startswith("0::")]
+    for path in paths:
         # In a container the path may be that of the host; then use the root.
-        inner = root / path.strip("/")
-        above = (inner, *inner.parents)
-        yield from (folder for folder in above if folder.is_relative_to(root))
+        inner = CGROUPS / path.strip("/")
+        for folder in (inner, *inner.parents):
+            try:
+                limit, period = (folder / "cpu.max").read_text().split()
+                yield int(limit) / int(period)
+            except (OSError, ValueError):  # `max` means no quota.
+                continue

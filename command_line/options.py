@@ -128,15 +128,6 @@ def parse_command(
     return read_options(parser.parse_args(argv), cls)
 
 
-def parse_known_options(
-    parser: argparse.ArgumentParser, cls: type, argv: list[str] | None
-) -> tuple[Any, list[str]]:
-    """Returns the options of a dataclass, and the arguments that are left."""
-    add_options(parser, cls)
-    args, rest = parser.parse_known_args(argv)
-    return read_options(args, cls), rest
-
-
 def read_options(args: argparse.Namespace, cls: type) -> Any:
     """Makes a dataclass from the parsed options."""
     return cls(
@@ -221,13 +212,5 @@ def natural(text: str) -> int:
     """Parses an int that is not negative, for argparse."""
     value = int(text)
     if value < 0:
-        raise ValueError
-    return value
-
-
-def fraction(text: str) -> float:
-    """Parses a number between 0 and 1, for argparse."""
-    value = float(text)
-    if not 0 < value < 1:
         raise ValueError
     return value

@@ -15,22 +15,6 @@ from typing import BinaryIO
 from command_line.errors import InvalidDocumentError, UserError
 
 GZIP_MAGIC = b"\x1f\x8b"
-CHUNK = 1 << 20  # Bytes read at a time.
-
-
-def read_normalized_chunks(path: pathlib.Path) -> Iterator[bytes]:
-    """Yields the content of a file, with newlines as line ends.
-
-    The newline that ends the last line is omitted, and so is a byte order mark.
-    """
-    held = b""
-    for chunk in read_decompressed_chunks(path):
-        text = held + chunk
-        if b"\r" in text:  # Searching for one byte is ten times as fast.
-            text = text.replace(b"\r\n", b"\n")
-        # The next bytes decide whether these end a line or the file.
-        held = text[-1:] if text.endswith((b"\r", b"\n")) else b""
-        yield text.removesuffix(held)
 
 
 def read_lines(path: pathlib.Path) -> Iterator[str]:
@@ -40,28 +24,19 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
 
 
 def read_numbered_lines(path: pathlib.Path) -> Iterator[tuple[int, bytes]]:
-    """Yields each line with its number, from 1, before it is decoded."""
-    rest = b""
-    number = 1
-    for text in read_normalized_chunks(path):
-        # Only a newline ends a line: `splitlines` would also break at U+2028.
-        *lines, rest = (rest + text).split(b"\n")
-        for line in lines:
-            yield number, line
-            number += 1
-    yield number, rest
+    """Yields each line with its number, from 1, before it is decoded.
 
-
-def read_decompressed_chunks(path: pathlib.Path) -> Iterator[bytes]:
-    """Yields chunks of a decompressed file, without a byte order mark."""
-    mark = codecs.BOM_UTF8
+    A newline, with or without a carriage return before it, ends a line. A byte
+    order mark is omitted.
+    """
+    is_empty = True
     with open_text(path) as file:
-        chunk = file.read(len(mark)).removeprefix(mark) + file.read(CHUNK)
-        if not chunk:
-            raise UserError(f"a text file may not be empty. Received: {path}")
-        while chunk:
-            yield chunk
-            chunk = file.read(CHUNK)
+        for number, line in enumerate(strip_byte_order_mark(file), start=1):
+            if line:
+                is_empty = False
+                yield number, line.removesuffix(b"\n").removesuffix(b"\r")
+    if is_empty:
+        raise UserError(f"a text file may not be empty. Received: {path}")
 
 
 def strip_byte_order_mark(lines: Iterable[bytes]) -> Iterator[bytes]:

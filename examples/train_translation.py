@@ -41,7 +41,7 @@ def main(files, folder, preset=TINY, epochs=10, size=4000, tokens=4096):
     steps = plan.batches_per_pass
     state = TrainingState(model, folder, keep=1)
     done = state.restore()
-    bleu = ValidationBleu(read_all(lines[::10]), proto, folder / "logs")
+    bleu = ValidationBleu(read_all(lines[::10]), (proto, None))
     data = make_dataset(plan, tf.distribute.get_strategy(), done).map(split)
     when = {"initial_epoch": done // steps, "epochs": epochs, "shuffle": False}
     model.fit(data, steps_per_epoch=steps, callbacks=[bleu, state], **when)

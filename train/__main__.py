@@ -39,7 +39,7 @@ from train.monitoring.corpus_report import (
     write_report,
 )
 from train.monitoring.final_model import write_final_model
-from train.monitoring.validation_bleu import make_validation_bleu
+from train.monitoring.validation_bleu import ValidationBleu
 from train.options import (
     BOTH_DIRECTIONS,
     CORPUS_SIZE_RECIPE,
@@ -50,7 +50,7 @@ from train.options import (
 from train.resolve_options import resolve
 from train.run import run_folder
 from train.run.early_stopping import ValidationOptions
-from train.run.fine_tuning import FinishedRun, load_finished, load_initial_run
+from train.run.fine_tuning import FinishedRun, load_finished
 from train.run.run_description import read_arguments
 from train.training_corpus import load_corpus
 
@@ -62,8 +62,8 @@ def run(given: Options) -> None:
     if multi_worker.is_multi_worker():  # TensorFlow has replaced the handlers.
         for number in signal_handling.SIGNALS:
             signal.signal(number, signal_handling.exit_now)
-    start = load_initial_run(given.run.init_from, given.run.extend_vocabulary)
-    run_dir = given.run.run_dir
+    run_dir, init_from = given.run.run_dir, given.run.init_from
+    start = load_finished(init_from) if init_from else None
     earlier = read_arguments(run_dir) or read_arguments(run_dir / BOTH_DIRECTIONS)
     # Options are checked before the text is read.
     options, preset = resolve(given, start, earlier)
@@ -208,12 +208,11 @@ def fit_and_finish(
     description.claim(run_dir)
     write_report(report, run_dir)
     make_bleu = functools.partial(
-        make_validation_bleu,
-        options.validation,
+        ValidationBleu,
         prepared.validation_text,
-        prepared.validation_groups,
         prepared.protos,
-        run_dir,
+        options.validation,
+        prepared.validation_groups,
         description.decoding,
         bool(description.languages),
     )

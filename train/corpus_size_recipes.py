@@ -53,7 +53,7 @@ def fill_in_recipe(
     )
     if earlier:
         chosen["both_directions"] = bool(earlier.get("both_directions"))
-    if given.vocabulary.tokenizer is not None:
+    if given.corpus.tokenizer is not None:
         del chosen["vocabulary_size"]
     missing = {name for name, x in values_of(given).items() if x is None}
     return replace_values(given, **{n: x for n, x in chosen.items() if n in missing})
@@ -63,7 +63,7 @@ def describe_recipe(given: Options, resolved: Options, num_pairs: int) -> str:
     """Returns the text of the numbers that the recipe chose."""
     before, after = values_of(given), values_of(resolved)
     names = [f.name for f in dataclasses.fields(CorpusSizeRecipe) if f.name in before]
-    if given.vocabulary.tokenizer is not None:
+    if given.corpus.tokenizer is not None:
         names.remove("vocabulary_size")
     filled = []
     for name in names:

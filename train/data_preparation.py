@@ -1,6 +1,8 @@
 """Describes a run, makes its vocabulary, and encodes its text."""
 
 import dataclasses
+import hashlib
+import pathlib
 
 from command_line.bleu_tokenizer import choose_tokenizer, make_bleu
 from command_line.errors import UserError
@@ -16,7 +18,6 @@ from train.data.given_tokenizer import read_tokenizer
 from train.data.vocabulary import VocabularySizeError, check_symbols, make_vocabulary
 from train.loop.update_options import DEFAULT_NUM_EPOCHS
 from train.options import Options
-from train.run import run_description
 from train.run.fine_tuning import FinishedRun
 from train.run.run_description import RunDescription
 from train.training_corpus import write_held_out
@@ -58,22 +59,21 @@ def describe_run(
     if start and start.transformer.source_vocabulary_size is not None:
         size = start.transformer.source_vocabulary_size
         arguments["source_vocabulary_size"] = size
-    description = run_description.describe(
-        arguments,
-        preset,
-        *pairs,
-        start.digests if start else given.vocabulary.digests(),
-    )
     if not given.corpus.is_parsing:
         check_start(given, pairs[0], start)
-    if tags := find_tags(pairs[0]):
-        description.languages = dataclasses.asdict(tags)
-    if start:
-        description.languages = start.languages or description.languages
-        description.decoding = start.decoding
+    tags = find_tags(pairs[0])
+    languages = dataclasses.asdict(tags) if tags else {}
     sources = [corpus.languages()[0] for corpus in reversed(pairs)]
-    description.source_language = next(filter(None, sources), "")
-    description.revision = pairs[0].revision()
+    training, validation = pairs
+    description = RunDescription(
+        arguments=arguments,
+        preset=preset,
+        corpus={"train": training.digest(), "validation": validation.digest()},
+        init=start.digests if start else digests_of_tokenizer(given.corpus.tokenizer),
+        decoding=start.decoding if start else {},
+        languages=(start and start.languages) or languages,
+        source_language=next(filter(None, sources), ""),
+    )
     earlier = description.find_earlier(given.run.run_dir, options.NOT_COMPARED)
     default = max(100, preset.recipe.steps // DEFAULT_NUM_EPOCHS)
     if earlier:
@@ -82,6 +82,13 @@ def describe_run(
         description.row_multiple = earlier.row_multiple
     description.steps_per_epoch = given.training.steps_per_epoch or default
     return description, earlier is not None
+
+
+def digests_of_tokenizer(path: pathlib.Path | None) -> dict[str, str]:
+    """Returns the SHA-256 of the model of `--tokenizer`, as hexadecimal."""
+    if path is None:
+        return {}
+    return {"tokenizer": hashlib.sha256(read_tokenizer(path)).hexdigest()}
 
 
 def check_start(given: Options, corpus: Corpus, start: FinishedRun | None) -> None:
@@ -102,9 +109,8 @@ def check_start(given: Options, corpus: Corpus, start: FinishedRun | None) -> No
                 f"Received: {', '.join(found) or 'no tags of languages'}"
             )
     if start:
-        wanted = "--init-from, or come with --extend-vocabulary"
-        check_symbols(corpus.symbols(), start.protos, wanted, start.run_dir)
-    elif path := given.vocabulary.tokenizer:
+        check_symbols(corpus.symbols(), start.protos, "--init-from", start.run_dir)
+    elif path := given.corpus.tokenizer:
         proto = read_tokenizer(path)
         check_symbols(corpus.symbols(), [proto], "--tokenizer", path)
 
@@ -115,7 +121,7 @@ def fit_vocabulary_size(given: Options, training: Corpus) -> Options:
     if given.run.both_directions:
         training = in_both_directions(training)
     try:
-        make_vocabulary(given.vocabulary, training, size, given.cache)
+        make_vocabulary(corpus.tokenizer, training, size, given.cache)
     except VocabularySizeError as error:
         size = error.nearest
         print(f"the text of {len(training):,} pairs supports --vocabulary-size {size}")
@@ -133,9 +139,9 @@ def load_or_learn_vocabulary(
         if start:
             source, target = start.protos
         else:
-            size = given.corpus.vocabulary_size
-            source = make_vocabulary(given.vocabulary, training, size, given.cache)
-            target = None
+            corpus, target = given.corpus, None
+            size = corpus.vocabulary_size
+            source = make_vocabulary(corpus.tokenizer, training, size, given.cache)
         write_atomically(run_dir / "tokenizer.model", source)
         path = run_dir / "target_tokenizer.model"
         path.unlink(missing_ok=True)  # Left over from a run that was refused.

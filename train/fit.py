@@ -12,7 +12,7 @@ from keras_transformer import Preset, Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.loop import multi_worker
-from train.loop.distributed_optimizer import DistributedAdam, distributed
+from train.loop.distributed_optimizer import DistributedAdam
 from train.loop.training_model import TrainingModel
 from train.loop.update_options import PRECISIONS, UpdateOptions
 from train.monitoring.progress import Progress, ProgressLine, TensorBoardCurves
@@ -67,8 +67,6 @@ def make_training_model(
     update_options: UpdateOptions,
     strategy: tf.distribute.Strategy,
     source_vocabulary_size: int | None = None,
-    optimizer: type[keras.optimizers.Optimizer] | None = None,
-    **optimizer_options,
 ) -> TrainingModel:
     """Makes the model and its optimizer, ready for `fit`.
 
@@ -80,10 +78,6 @@ def make_training_model(
         strategy: The distribution strategy.
         source_vocabulary_size: Int, subwords of sources if they have their own
             embedding matrix, or `None`.
-        optimizer: Any class of Keras's optimizers, such as
-            `keras.optimizers.AdamW`, that takes the learning rate schedule
-            (default: the paper's Adam).
-        **optimizer_options: Further arguments of that class.
     """
     keras.utils.set_random_seed(update_options.seed)
     with strategy.scope():
@@ -98,16 +92,13 @@ def make_training_model(
     training_model = TrainingModel(transformer, preset.recipe.label_smoothing)
     with strategy.scope():
         training_model.build()
-        schedule = update_options.make_schedule(preset)
-        kind = DistributedAdam if optimizer is None else distributed(optimizer)
-        made = kind(
-            schedule,
-            clip_norm=update_options.clip_norm,
+        optimizer = DistributedAdam(
+            update_options.make_schedule(preset),
+            update_options.clip_norm,
             scale_loss=update_options.precision == "float16",
-            **optimizer_options,
         )
-        training_model.compile(made, jit_compile=False)
-        made.build(training_model.trainable_variables)
+        training_model.compile(optimizer, jit_compile=False)
+        optimizer.build(training_model.trainable_variables)
     return training_model
 
 

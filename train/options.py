@@ -25,7 +25,6 @@ from command_line.options import (
 )
 from keras_transformer import PRESETS
 from train.data.held_out import MAX_VALIDATION_SIZE, VALIDATION_SHARE
-from train.data.vocabulary import VocabularyOptions
 from train.hyperparameter_options import HyperparameterOptions
 from train.loop.update_options import UpdateOptions
 from train.run.early_stopping import ValidationOptions
@@ -139,18 +138,18 @@ class CorpusOptions:
         metavar="SPLIT",
         tags=("of a set", "digested"),
     )
-    data_dir: pathlib.Path | None = option(
-        None,
-        "folder of prepared sets (default: the package's)",
-        kind=pathlib.Path,
-        tags=("not recorded",),
-    )
     vocabulary_size: int | None = option(
         None,
         f"subwords of both languages together (default: "
         f"{VOCABULARY_SIZE}; {DEMO_VOCABULARY_SIZE} for the demo, "
         f"{PARSING_VOCABULARY_SIZE} for parsing)",
         kind=int,
+    )
+    tokenizer: pathlib.Path | None = option(
+        None,
+        "a SentencePiece model (bpe or unigram) instead of one that is learned",
+        **PATH,
+        tags=("digested",),
     )
     max_length: int | None = option(
         None,
@@ -254,13 +253,6 @@ class RunOptions:
         "that model in the one direction (BiT; default: as the recipe says)",
         kind=bool,
     )
-    extend_vocabulary: pathlib.Path | None = option(
-        None,
-        "subwords to add to the vocabulary of --init-from, one a line; ▁ "
-        "stands for a blank",
-        **PATH,
-        tags=("digested",),
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -268,7 +260,6 @@ class Options:
     """All options of the command."""
 
     corpus: CorpusOptions = part("corpus")
-    vocabulary: VocabularyOptions = part("vocabulary")
     run: RunOptions = part("run")
     training: UpdateOptions = part("training")
     validation: ValidationOptions = part("validation")

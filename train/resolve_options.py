@@ -9,7 +9,7 @@ from keras_transformer import Preset
 from keras_transformer.presets import find_preset
 from train import options
 from train.corpus_size_recipes import fill_in_recipe
-from train.data.vocabulary import check_vocabulary, count_pieces
+from train.data.vocabulary import check_tokenizer, count_pieces
 from train.loop import multi_worker
 from train.loop.update_options import BATCH_TOKENS, INVERSE_SQRT
 from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, Options
@@ -24,6 +24,7 @@ NEEDED = {
     "sampling_temperature": ("mixture",),
 }
 EXCLUDED = {
+    "init_from": ("tokenizer",),
     "dataset": (*options.PAIRS, *options.FILES),
     "mixture": (options.PAIRS[0], *options.FILES[:2]),
     "train_split": ("mixture",),  # A source of it names its own.
@@ -63,11 +64,8 @@ def resolve(
         given = fill_in_recipe(given, preset, earlier or {}, num_pairs)
     if given.run.both_directions:
         refuse_obstacles("--both-directions", found)
-    tokenizer = check_vocabulary(
-        given.vocabulary,
-        given.corpus.vocabulary_size,
-        given.run.init_from,
-        given.corpus.is_parsing,
+    tokenizer = check_tokenizer(
+        given.corpus.tokenizer, given.corpus.vocabulary_size, given.corpus.is_parsing
     )
     numbers = dataclasses.asdict(given.hyperparameters).items()
     preset = preset.replace(**{n: x for n, x in numbers if x is not None})

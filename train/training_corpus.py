@@ -60,9 +60,7 @@ def open_sources(given: Options) -> tuple[list[Source], bool]:
     if not corpus.mixture:
         sources, has_tags = [Source(open_split(corpus, "train", cache))], False
     else:
-        sources, has_tags = read_mixture(
-            corpus.mixture, cache, corpus.languages, corpus.data_dir
-        )
+        sources, has_tags = read_mixture(corpus.mixture, cache, corpus.languages)
     if not corpus.holds_out:
         return sources, has_tags
     languages = [source.corpus.languages() for source in sources]
@@ -98,16 +96,9 @@ def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus
     if corpus.dataset is None:
         path = getattr(corpus, f"{split}_pairs")
         sides = [getattr(corpus, f"{split}_{side}") for side in SIDES]
-        files = [path] if path else sides
-        pairs = open_files(files, corpus.languages)
-        return DigestCachedCorpus(pairs, files, cache)
-    return open_corpus(
-        corpus.dataset,
-        getattr(corpus, f"{split}_split") or split,
-        cache,
-        corpus.languages,
-        corpus.data_dir,
-    )
+        return open_files([path] if path else sides, corpus.languages, cache)
+    part = getattr(corpus, f"{split}_split") or split
+    return open_corpus(corpus.dataset, part, cache, corpus.languages)
 
 
 def write_held_out(given: Options) -> None:

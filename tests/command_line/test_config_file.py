@@ -15,9 +15,9 @@ from command_line.options import (
     add_options,
     declared_options,
     option,
-    parse_known_options,
     part,
     positive,
+    read_options,
 )
 
 PATH = pathlib.Path("run.yaml")
@@ -45,9 +45,9 @@ DECLARED = declared_options(All)
 
 def parse(path):
     words = as_command_line(read_yaml(path), DECLARED, PATH)
-    options, rest = parse_known_options(argparse.ArgumentParser(), All, words)
-    assert not rest
-    return options
+    parser = argparse.ArgumentParser()
+    add_options(parser, All)
+    return read_options(parser.parse_args(words), All)
 
 
 # PyYAML folds some line ends of Unicode.

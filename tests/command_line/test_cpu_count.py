@@ -6,8 +6,6 @@ import pytest
 
 from command_line import cpu_count
 
-V1 = {"cpu.cfs_quota_us": "150000\n", "cpu.cfs_period_us": "100000\n"}
-
 
 @pytest.mark.parametrize(
     ("membership", "files", "count"),
@@ -17,16 +15,7 @@ V1 = {"cpu.cfs_quota_us": "150000\n", "cpu.cfs_period_us": "100000\n"}
         ("0::/", {"cpu.max": "max 100000\n"}, 8),
         ("0::/a/b", {"a/cpu.max": "300000 100000", "a/b/cpu.max": "max 1"}, 3),
         ("0::/of/the/host", {"cpu.max": "200000 100000\n"}, 2),
-        (
-            "5:memory:/a\n4:cpu,cpuacct:/a\n0::/",
-            {f"cpu,cpuacct/a/{name}": text for name, text in V1.items()},
-            2,
-        ),
-        (
-            "4:cpu:/",
-            {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"},
-            8,
-        ),
+        ("4:cpu:/a\n0::/", {"a/cpu.max": "1 1", "cpu.max": "2 1"}, 2),
         ("0::/", {"cpu.max": "what\n"}, 8),
         (None, {}, 8),
     ],

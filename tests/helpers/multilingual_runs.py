@@ -18,12 +18,17 @@ OWN = LanguageTags({}, {code: TAGS[code] for code in ("de", "fr", "pt")})
 FORCED = LanguageTags(TAGS, TAGS, is_forced=True)
 
 
+class TaggedPairs(Pairs):
+    """Pairs whose vocabulary has all tags."""
+
+    def symbols(self):
+        return list(TAGS.values())
+
+
 def write_run(folder, languages=None):
     """Writes a run folder; all have the same weights and vocabulary."""
     folder.mkdir()
-    proto = learn_vocabulary(
-        Pairs(SENTENCES * 3, SENTENCES * 3), SIZE, [*TAGS.values()]
-    )
+    proto = learn_vocabulary(TaggedPairs(SENTENCES * 3, SENTENCES * 3), SIZE)
     (folder / "tokenizer.model").write_bytes(proto)
     keras.utils.set_random_seed(7)
     sizes = {"num_layers": 2, "hidden_dim": 16, "intermediate_dim": 24, "num_heads": 2}

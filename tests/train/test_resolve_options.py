@@ -44,6 +44,15 @@ def test_the_arguments_of_a_run_are_its_options():
     assert files["train_source"] == "f"
 
 
+def test_options_replace_numbers_of_the_preset():
+    options = ["--decoder-layers=2", "--activation=gelu", "--decoder-mixer=ssru"]
+    _, preset = resolve(parse("--dataset=demo", "--preset=tiny", *options), None)
+
+    found = preset.architecture
+    assert (found.decoder_layers, found.activation) == (2, "gelu")
+    assert (found.decoder_mixer, found.num_layers) == ("ssru", 4)
+
+
 def test_a_mixture_takes_its_validation_set_from_the_other_options(tmp_path):
     for name, text in (("a.en", "one\ntwo\n"), ("a.es", "uno\ndos\n")):
         (tmp_path / name).write_text(text)
@@ -87,11 +96,7 @@ def test_what_is_held_out_is_written_without_placeholders(tmp_path, capsys):
 
 
 def test_a_set_is_read_as_the_options_say(tmp_path):
-    options = [
-        "--dataset=tfds:wmt14_translate/de-en",
-        f"--data-dir={tmp_path}",
-        f"--cache-dir={tmp_path / 'cache'}",
-    ]
+    options = ["--dataset=tfds:wmt14_translate/de-en", f"--cache-dir={tmp_path}"]
     with tfds.testing.mock_data(num_examples=3):
         training, _ = load(*options)
         back, _ = load(*options, "--source-language=en")
@@ -138,6 +143,7 @@ $TRAIN $VALIDATION --train-pairs=x -> : --train-pairs, --train-source, --train-t
 --dataset=demo --train-pairs=x -> Received: --train-pairs
 --dataset=demo --train-pairs=x --mixture=m -> Received: --train-p
 --dataset=demo --train-source=f -> --dataset must come without
+--dataset=demo --init-from=r --tokenizer=m -> --init-from must come without --tokenizer
 --source-language=de $TRAIN $VALIDATION -> needs --dataset or --mixture or
 --target-language=de $TRAIN $VALIDATION -> needs --dataset or --mixture or
 --mixture=m --dataset=demo --train-split=train[:9%] -> -split must come without --m

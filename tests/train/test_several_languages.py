@@ -1,22 +1,14 @@
 """Runs of several languages in one model."""
 
 import json
-import os
-import signal
 
 import pytest
 import sentencepiece
 
 import train.__main__ as train_command
-from tests.helpers.small_runs import (
-    OPTIONS,
-    TINY_OPTIONS,
-    assert_same_run,
-    refused as refusal,
-)
+from tests.helpers.small_runs import OPTIONS, TINY_OPTIONS, refused as refusal
 from text_processing.language_tags import LanguageTags
 from train.data.corpus import demo_pairs
-from train.monitoring.progress import Progress
 from train.run.run_folder import read_history
 
 TAGS = {"es": "▁<2es>", "x-reversed": "▁<2x-reversed>"}
@@ -76,31 +68,6 @@ def test_a_run_names_its_tags_and_scores_each_pair(finished):
         assert subwords.encode(tag[1:], out_type=str) == [tag]
 
 
-def test_a_run_that_was_stopped_ends_as_the_one_that_was_not(
-    mixture, finished, tmp_path, capsys, monkeypatch
-):
-    before = Progress.on_train_batch_end
-
-    def stop(progress, *args, **kwargs):
-        if progress.model.optimizer.iterations.numpy() == 15:
-            os.kill(os.getpid(), signal.SIGTERM)
-        before(progress, *args, **kwargs)
-
-    options = [*OPTIONS, "--validate-bleu=4", "--validation-beam-size=1"]
-    command = [*mixture, *options, f"--run-dir={tmp_path}"]
-    with monkeypatch.context() as patch:
-        patch.setattr(Progress, "on_train_batch_end", stop)
-        with pytest.raises(SystemExit):
-            train_command.main(command)
-    train_command.main(command)
-
-    assert "continuing after update 12" in capsys.readouterr().out
-    assert_same_run(tmp_path, finished)
-    # With other shares it is another run.
-    line = refusal(capsys, [*command, "--sampling-temperature=2"])
-    assert "sampling_temperature: 5.0 there, 2.0 here; train: other text" in line
-
-
 def test_it_starts_from_a_run_of_its_languages_alone(
     mixture, finished, corpus, tmp_path, capsys
 ):
@@ -109,6 +76,9 @@ def test_it_starts_from_a_run_of_its_languages_alone(
     other = tmp_path / "untagged"
     train_command.main([*corpus, *TINY_OPTIONS, f"--run-dir={other}"])
 
+    again = [*mixture, *OPTIONS, f"--run-dir={finished}", "--sampling-temperature=2"]
+    line = refusal(capsys, again)
+    assert "sampling_temperature: 5.0 there, 2.0 here; train: other text" in line
     line = refusal(capsys, [*start, *corpus])
     assert "its target languages: es, x-reversed. Received: no tags" in line
     line = refusal(capsys, [*options, *mixture, f"--init-from={other}"])
@@ -119,13 +89,6 @@ def test_it_starts_from_a_run_of_its_languages_alone(
     path.write_bytes((other / "tokenizer.model").read_bytes())
     line = refusal(capsys, [*options, *mixture, f"--tokenizer={path}"])
     assert f"subwords of --tokenizer. Received: {path} without" in line
-    # The tags stay those of the model, or come with the subwords that are added.
     train_command.main([*start, *mixture])
-    pieces = tmp_path / "pieces"
-    pieces.write_text("".join(f"{tag}\n" for tag in TAGS.values()))
-    added = [f"--init-from={other}", f"--extend-vocabulary={pieces}"]
-    options = [o for o in TINY_OPTIONS if not o.startswith("--vocabulary-size")]
-    train_command.main([*options, *mixture, *added, f"--run-dir={tmp_path / 'added'}"])
-    for name in ("run", "added"):
-        written = json.loads((tmp_path / name / "arguments.json").read_text())
-        assert written["languages"]["target_tags"] == TAGS
+    written = json.loads((tmp_path / "run" / "arguments.json").read_text())
+    assert written["languages"]["target_tags"] == TAGS

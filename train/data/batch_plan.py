@@ -6,6 +6,7 @@ training can start at any batch without reading those before.
 
 import dataclasses
 import fractions
+import functools
 import threading
 
 import numpy as np
@@ -93,7 +94,7 @@ class BatchPlan:
         )
         self.tokens = tokens
         self.fill = tokens / positions
-        self._orders = {}
+        self._cached_draw = functools.lru_cache(maxsize=2)(self._draw)
         self._lock = threading.Lock()
 
     def shape(self, j: int) -> tuple[int, int, int]:
@@ -155,14 +156,7 @@ class BatchPlan:
     def _order(self, pass_index: int) -> "PassOrder":
         # Threads of tf.data may read batches of two passes at a time.
         with self._lock:
-            if pass_index not in self._orders:
-                self._orders = {
-                    other: order
-                    for other, order in self._orders.items()
-                    if abs(other - pass_index) == 1
-                }
-                self._orders[pass_index] = self._draw(pass_index)
-            return self._orders[pass_index]
+            return self._cached_draw(pass_index)
 
     def _draw(self, pass_index: int) -> "PassOrder":
         random = np.random.default_rng((self._seed, pass_index))

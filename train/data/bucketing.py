@@ -1,6 +1,5 @@
 """Chooses batch shapes: sentences, padded lengths and micro-batches."""
 
-import collections
 import itertools
 import math
 
@@ -72,60 +71,26 @@ def choose_boundaries(lengths: np.ndarray, count: int) -> list[int]:
     They ascend; the last is the greatest of `lengths`, which are at least 1.
     """
     histogram = np.bincount(lengths)
-    # Only lengths that occur are worth a boundary. Python's ints are exact.
-    ends = [0, *np.flatnonzero(histogram).tolist()]
-    sequences = np.cumsum(histogram)[ends].tolist()
+    # Only lengths that occur are worth a boundary.
+    ends = np.concatenate([[0], np.flatnonzero(histogram)])
+    sequences = np.cumsum(histogram)[ends]
     # costs[i]: fewest positions that hold all sequences up to `ends[i]`, and
     # chosen[k][i]: the boundary before i when k boundaries were used.
-    costs = [0] + [math.inf] * (len(ends) - 1)
+    costs = np.full(len(ends), np.iinfo(np.int64).max // 2)
+    costs[0] = 0
     chosen = []
     for _ in range(count):
-        previous = choose_previous(ends, sequences, costs)
-        costs = [
-            costs[j] + (sequences[i] - sequences[j]) * ends[i]
-            for i, j in enumerate(previous)
-        ]
+        previous = np.array(
+            [
+                np.argmin(costs[: i + 1] - sequences[: i + 1] * end)
+                for i, end in enumerate(ends)
+            ]
+        )
+        costs = costs[previous] + (sequences - sequences[previous]) * ends
         chosen.append(previous)
     boundaries, i = [], len(ends) - 1
     for previous in reversed(chosen):
         if i > previous[i]:
-            boundaries.append(ends[i])
+            boundaries.append(int(ends[i]))
         i = previous[i]
     return boundaries[::-1]
-
-
-def choose_previous(
-    ends: list[int], sequences: list[int], costs: list[float]
-) -> list[int]:
-    """Returns the index of the best boundary before each length.
-
-    For `i` it is the least `j <= i` that minimizes `costs[j] + (sequences[i] -
-    sequences[j]) * ends[i]`, which is a line in `ends[i]`. Their slopes
-    decrease, and `ends` increases, so the lines that are minimal somewhere form
-    a queue whose head is minimal at `i`: linear instead of quadratic time.
-
-    Args:
-        ends: Lengths, ascending.
-        sequences: Numbers of sequences up to each length, ascending.
-        costs: Positions of all sequences up to each length; may be infinite.
-    """
-
-    def value(j, end):
-        return costs[j] - sequences[j] * end
-
-    def is_never_best(a, b, c):
-        """Whether line `b` is nowhere below both `a` and `c`."""
-        of_b = (costs[b] - costs[a]) * (sequences[c] - sequences[a])
-        of_c = (costs[c] - costs[a]) * (sequences[b] - sequences[a])
-        return of_b >= of_c
-
-    previous, queue = [], collections.deque()
-    for i, end in enumerate(ends):
-        if costs[i] < math.inf:
-            while len(queue) > 1 and is_never_best(queue[-2], queue[-1], i):
-                queue.pop()
-            queue.append(i)
-        while len(queue) > 1 and value(queue[1], end) < value(queue[0], end):
-            queue.popleft()
-        previous.append(queue[0])
-    return previous

@@ -31,11 +31,7 @@ Languages = tuple[str | None, str | None]
 
 
 def open_corpus(
-    name: str,
-    split: str,
-    cache: pathlib.Path,
-    languages: Languages = (None, None),
-    data_dir: pathlib.Path | None = None,
+    name: str, split: str, cache: pathlib.Path, languages: Languages = (None, None)
 ) -> Corpus:
     """Returns a split of a named corpus.
 
@@ -44,9 +40,7 @@ def open_corpus(
             and one of Hugging Face's.
         split: Such as `"train"`.
         cache: Folder for lengths and digests of files.
-        languages: The codes of both. With `None`, a set of TensorFlow Datasets
-            goes from the first that it names to the other one.
-        data_dir: Folder of prepared sets, or `None` for the package's.
+        languages: The codes of both, of which TensorFlow Datasets needs none.
     """
     source, target = languages
     if name == "demo":
@@ -63,15 +57,17 @@ def open_corpus(
             "--dataset must be demo, tfds:NAME/CONFIG or hf:OWNER/NAME, such as "
             f"tfds:wmt14_translate/de-en. Received: {name}"
         )
-    pairs, files = SETS[kind](set_name, split, languages, data_dir)
+    pairs, files = SETS[kind](set_name, split, languages)
     return DigestCachedCorpus(pairs, files, cache)
 
 
-def open_files(files: list[pathlib.Path], languages: Languages) -> Corpus:
+def open_files(
+    files: list[pathlib.Path], languages: Languages, cache: pathlib.Path
+) -> Corpus:
     """Returns the pairs of two text files, or of one file of pairs."""
-    if len(files) == len(SIDES):
-        return FilePairs(*files)
-    return open_pair_file(*files, languages)
+    are_texts = len(files) == len(SIDES)
+    pairs = FilePairs(*files) if are_texts else open_pair_file(*files, languages)
+    return DigestCachedCorpus(pairs, files, cache)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,19 +88,12 @@ class Source:
 
 
 def read_mixture(
-    path: pathlib.Path,
-    cache: pathlib.Path,
-    languages: Languages = (None, None),
-    data_dir: pathlib.Path | None = None,
+    path: pathlib.Path, cache: pathlib.Path, languages: Languages = (None, None)
 ) -> tuple[list[Source], bool]:
     """Reads the file of `--mixture`.
 
-    The file holds a JSON list of objects. An object has `"source"` and
-    `"target"`, two files relative to the mixture's folder; `"pairs"`, one such
-    file; or `"dataset"` and optionally `"split"`. Each may have
-    `"source_language"` and `"target_language"` (default: `languages`), a
-    `"weight"` (default: 1), and `"validation_source"` and `"validation_target"`, or
-    `"validation_pairs"`.
+    It holds a JSON list of objects with the keys of `TRAINING_KEYS`,
+    `VALIDATION_KEYS` and `OTHER_KEYS`; files are relative to its folder.
 
     Returns:
         The sources, and whether they name several target languages.
@@ -130,7 +119,7 @@ def read_mixture(
         )
         if training is None:
             split = entry.get("split", "train")
-            training = open_corpus(entry["dataset"], split, cache, codes, data_dir)
+            training = open_corpus(entry["dataset"], split, cache, codes)
         training = in_languages(training, codes)
         if validation is not None:
             validation = InLanguages(validation, training.languages())
@@ -159,10 +148,7 @@ def open_entry(
     """Returns the pairs of the files of an entry whose keys have a prefix, if any."""
     keys = [prefix + key for key in ("pairs", *SIDES)]
     files = [folder / entry[key] for key in keys if key in entry]
-    if not files:
-        return None
-    pairs = open_files(files, codes)
-    return DigestCachedCorpus(pairs, files, cache)
+    return open_files(files, codes, cache) if files else None
 
 
 def in_languages(corpus: Corpus, codes: Languages) -> Corpus:

@@ -25,9 +25,8 @@ from command_line.errors import UserError
 from command_line.text_files import write_atomically
 from train.data import encoding
 from train.data.corpus import SIDES, Corpus, CorpusWrapper, digest_of
-from train.data.corpus_statistics import find_repeats, hash_pairs, merge_statistics
 from train.data.encoded_pairs import EncodedPairs, Ids, JoinedIds
-from train.data.encoding import PairEncoder, write_blocks
+from train.data.encoding import PairEncoder, hash_pairs, merge_statistics, write_blocks
 
 # Version of the files below and of the text that corpora make from their files.
 # After a change everything is read and encoded again.
@@ -220,7 +219,9 @@ def encode_into(
                 f"on both sides (--max-length). Received: {len(corpus)} pairs"
             )
         hashes = np.memmap(part / "hashes", "<u8", mode="r").reshape(-1, 2)
-        duplicates = int(find_repeats(hash_pairs(hashes)).sum())
+        mixed = hash_pairs(hashes)
+        mixed.sort()
+        duplicates = int(np.count_nonzero(mixed[1:] == mixed[:-1]))
         description = {"files": files, "figures": {**figures, "duplicates": duplicates}}
         text = json.dumps(description, ensure_ascii=False)
         (part / "encoded.json").write_text(text, encoding="utf-8")

@@ -4,9 +4,9 @@ import collections
 import concurrent.futures
 import contextlib
 import dataclasses
+import hashlib
 import itertools
 import pathlib
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,7 +17,6 @@ from command_line.progress import show_progress
 from keras_transformer.special_ids import UNKNOWN_ID
 from text_processing.text_style import SIGNS
 from train.data.corpus import SIDES, Corpus
-from train.data.corpus_statistics import hash_lines, merge_statistics
 from train.data.encoded_pairs import Ids
 
 BLOCK = 2_000  # Pairs of a block.
@@ -37,7 +36,9 @@ def write_blocks(
     with contextlib.ExitStack() as stack:
         files = ArrayFiles(folder, stack)
         offsets = {}
-        for block in report_speed(encode_blocks(encoder, corpus), len(corpus)):
+        print(f"encoding {len(corpus):,} pairs")
+        blocks = encode_blocks(encoder, corpus)
+        for block in show_progress(blocks, -(-len(corpus) // BLOCK), "block"):
             parts = [figures, block.figures] if figures else [block.figures]
             figures = merge_statistics(parts)
             files.write("hashes", block.hashes)
@@ -169,6 +170,33 @@ class PairEncoder:
         return figures
 
 
+def merge_statistics(parts: list[dict]) -> dict:
+    """Merges the statistics of several blocks or corpora, as JSON."""
+    total = dict(parts[0])
+    for part in parts[1:]:
+        for name, value in part.items():
+            if name == "longest":
+                total[name] = max(total[name], value)
+            elif name == "round_trip_example":
+                total[name] = total[name] or value
+            else:
+                total[name] = np.add(total[name], value).tolist()
+    return total
+
+
+def hash_lines(lines: list[str]) -> np.ndarray:
+    """Returns a 64-bit hash of each line, the same on every machine."""
+    digests = [hashlib.blake2b(line.encode(), digest_size=8).digest() for line in lines]
+    return np.frombuffer(b"".join(digests), "<u8")
+
+
+def hash_pairs(hashes: np.ndarray) -> np.ndarray:
+    """Returns one hash for each row of `(n, 2)` hashes of both sides."""
+    mixed = hashes[:, 0] * np.uint64(0x9E3779B97F4A7C15)
+    mixed += hashes[:, 1]  # In place: there may be tens of millions.
+    return mixed
+
+
 def concatenate(sequences: list, dtype: np.dtype) -> Ids:
     lengths = np.array([len(ids) for ids in sequences], np.int64)
     flat = np.fromiter(
@@ -195,17 +223,3 @@ def encode_blocks(encoder: PairEncoder, corpus: Corpus) -> Iterator[EncodedBlock
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-
-def report_speed(blocks: Iterator[EncodedBlock], total: int) -> Iterator[EncodedBlock]:
-    """Yields the blocks, with a line before and after them."""
-    print(f"encoding {total:,} pairs")
-    started = time.monotonic()
-    done = tokens = 0
-    for block in show_progress(blocks, -(-total // BLOCK), "block"):
-        yield block
-        counts = block.figures
-        done += counts["pairs"]
-        tokens += counts["source_tokens"] + counts["target_tokens"]
-    seconds = time.monotonic() - started
-    print(f"encoded {done:,} pairs, {tokens:,} tokens, in {seconds:.1f} seconds")

@@ -1,28 +1,23 @@
-"""Subword vocabulary of a run: its options, how it is learned, its cache."""
+"""Subword vocabulary of a run: how it is learned, and its cache."""
 
-import dataclasses
 import fractions
-import hashlib
 import io
 import itertools
 import pathlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import sentencepiece
 
 from command_line.errors import UserError
-from command_line.options import flag, option
-from command_line.text_files import read_lines, write_atomically
+from command_line.text_files import write_atomically
 from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID, UNKNOWN_ID
-from train.data.corpus import Corpus, refuse_pipe
+from train.data.corpus import Corpus
 from train.data.encoded_corpus import cache_key, file_lock
-from train.data.given_tokenizer import SPECIAL, read_tokenizer
+from train.data.given_tokenizer import read_tokenizer
 
-FILE = {"kind": pathlib.Path, "metavar": "FILE", "tags": ("digested",)}
 # Maximum pairs that a vocabulary is learned on; more would change it little.
 SAMPLE = 300_000
-BYTE = re.compile("<0x[0-9A-F]{2}>")  # The subword of a byte.
 MAX_LINE_BYTES = 2**16 - 1
 # Fixed options of SentencePiece's trainer. With one thread the same text gives
 # the same model.
@@ -48,59 +43,18 @@ class VocabularySizeError(UserError):
         self.nearest = nearest
 
 
-@dataclasses.dataclass(frozen=True)
-class VocabularyOptions:
-    """How text is split into subwords."""
-
-    tokenizer: pathlib.Path | None = option(
-        None,
-        "a SentencePiece model (bpe or unigram) instead of one that is learned",
-        **FILE,
-    )
-    symbols: pathlib.Path | None = option(
-        None,
-        "texts that are one subword each of the vocabulary that is learned, "
-        "such as the tag <2es>, one a line; ▁ stands for a blank",
-        **FILE,
-    )
-
-    def digests(self) -> dict[str, str]:
-        """Returns the SHA-256 of what the files hold, as hexadecimal."""
-        contents = {}
-        if self.tokenizer is not None:
-            contents["tokenizer"] = read_tokenizer(self.tokenizer)
-        if self.symbols is not None:
-            contents["symbols"] = "\n".join(read_symbols(self.symbols)).encode()
-        return {
-            name: hashlib.sha256(content).hexdigest()
-            for name, content in contents.items()
-        }
-
-
-def check_vocabulary(
-    given: VocabularyOptions,
-    vocabulary_size: int | None,
-    init_from: pathlib.Path | None,
-    parsing: bool,
+def check_tokenizer(
+    path: pathlib.Path | None, vocabulary_size: int | None, parsing: bool
 ) -> bytes | None:
-    """Refuses options that exclude each other; returns the model of `--tokenizer`."""
-    values = dataclasses.asdict(given).items()
-    asked = [flag(name) for name, value in values if value is not None]
-    if init_from and asked:
-        raise UserError(
-            "--init-from keeps its vocabulary; --extend-vocabulary adds "
-            f"subwords. Received: --init-from {init_from} and "
-            f"{', '.join(asked)}"
-        )
-    if given.tokenizer is None:
+    """Returns the model of `--tokenizer`; refuses another `--vocabulary-size`."""
+    if path is None:
         return None
-    if parsing or len(asked) > 1:
-        others = ["--train-trees"] if parsing else asked[1:]
+    if parsing:
         raise UserError(
             "--tokenizer takes the place of a vocabulary that is learned, with "
-            f"its symbols. Received: --tokenizer and {', '.join(others)}"
+            "its symbols. Received: --tokenizer and --train-trees"
         )
-    proto = read_tokenizer(given.tokenizer)
+    proto = read_tokenizer(path)
     size = count_pieces(proto)
     if vocabulary_size not in (None, size):
         raise UserError(
@@ -118,13 +72,9 @@ def count_pieces(proto: bytes) -> int:
 def check_symbols(
     symbols: list[str], protos: Iterable[bytes | None], wanted: str, path: pathlib.Path
 ) -> None:
-    """Refuses a vocabulary that lacks placeholders or language tags of a corpus.
+    """Refuses models that lack placeholders or language tags of a corpus.
 
-    Args:
-        symbols: The corpus's.
-        protos: The SentencePiece models.
-        wanted: The option that they come from, and what would add subwords.
-        path: Value of that option.
+    They come from the option `wanted`, whose value is `path`.
     """
     for proto in filter(None, protos):
         model = sentencepiece.SentencePieceProcessor(model_proto=proto)
@@ -138,73 +88,27 @@ def check_symbols(
 
 
 def make_vocabulary(
-    given: VocabularyOptions, corpus: Corpus, size: int, cache: pathlib.Path
+    tokenizer: pathlib.Path | None, corpus: Corpus, size: int, cache: pathlib.Path
 ) -> bytes:
-    """Returns the model of `--tokenizer`, or one of `size` that is learned."""
-    if given.tokenizer is not None:
-        return read_tokenizer(given.tokenizer)
-    symbols = read_symbols(given.symbols) if given.symbols else []
-    return cached_vocabulary(corpus, size, cache, symbols)
-
-
-def read_symbols(path: pathlib.Path) -> list[str]:
-    """Reads the symbols of a file, one a line; refuses others."""
-    refuse_pipe(path)
-    symbols = list(read_lines(path))
-    check_pieces(symbols, "--symbols", path)
-    return symbols
-
-
-def check_pieces(pieces: list[str], option_name: str, path: pathlib.Path) -> None:
-    """Refuses lines of an option's file that are not valid as new subwords."""
-    special, seen = {name for name, _ in SPECIAL.values()}, set()
-    for number, piece in enumerate(pieces, 1):
-        where = option_name, path, number
-        if not piece or piece.split() != [piece]:
-            raise invalid_line_error(*where, "a subword; ▁ stands for a blank", piece)
-        if piece in seen:
-            raise invalid_line_error(*where, "another subword than those before", piece)
-        if piece in special or BYTE.fullmatch(piece):
-            raise invalid_line_error(*where, "no special subword", piece)
-        seen.add(piece)
-
-
-def invalid_line_error(
-    option_name: str, path: pathlib.Path, number: int, wanted: str, piece: str
-) -> UserError:
-    return UserError(
-        f"line {number} of {option_name} {path} must be {wanted}. Received: {piece!r}"
-    )
-
-
-def cached_vocabulary(
-    corpus: Corpus,
-    vocabulary_size: int,
-    cache: pathlib.Path,
-    symbols: Sequence[str] = (),
-) -> bytes:
-    """Returns `learn_vocabulary`'s model from the folder `cache`, or learns it."""
-    arguments = corpus, vocabulary_size, symbols
-    path = cache / f"{vocabulary_key(*arguments)}.model"
+    """Returns the model of `--tokenizer`, or one that is learned or in the cache."""
+    if tokenizer is not None:
+        return read_tokenizer(tokenizer)
+    path = cache / f"{vocabulary_key(corpus, size)}.model"
     if not path.exists():
-        print(f"learning a vocabulary of {vocabulary_size:,} subwords")
-        proto = learn_vocabulary(*arguments)
+        print(f"learning a vocabulary of {size:,} subwords")
+        proto = learn_vocabulary(corpus, size)
         with file_lock(path):
             write_atomically(path, proto)
     return path.read_bytes()
 
 
-def vocabulary_key(
-    corpus: Corpus, vocabulary_size: int, symbols: Sequence[str] = ()
-) -> str:
+def vocabulary_key(corpus: Corpus, vocabulary_size: int) -> str:
     """Returns a digest of everything that a vocabulary depends on."""
     parts = [[part.digest(), str(weight)] for part, weight in corpus.parts()]
-    return cache_key(parts, vocabulary_size, SAMPLE, TRAINING, list(symbols))
+    return cache_key(parts, vocabulary_size, SAMPLE, TRAINING)
 
 
-def learn_vocabulary(
-    corpus: Corpus, vocabulary_size: int, symbols: Sequence[str] = ()
-) -> bytes:
+def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
     """Learns a byte-pair encoding on both sides of a corpus.
 
     Characters that the vocabulary lacks are spelled in bytes, so only invalid
@@ -216,7 +120,6 @@ def learn_vocabulary(
         corpus: The training corpus.
         vocabulary_size: Int, number of pieces, special and byte pieces
             included.
-        symbols: More texts that are one subword each; `▁` stands for a blank.
 
     Returns:
         The serialized SentencePiece model.
@@ -227,13 +130,13 @@ def learn_vocabulary(
     """
     model = io.BytesIO()
     sources, targets = zip(*sample_text(corpus, SAMPLE), strict=True)
-    own = [symbol.replace(" ", "▁") for symbol in corpus.symbols()]
+    symbols = [symbol.replace(" ", "▁") for symbol in corpus.symbols()]
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=itertools.chain(sources, targets),
             model_writer=model,
             vocab_size=vocabulary_size,
-            user_defined_symbols=list(dict.fromkeys([*symbols, *own])),
+            user_defined_symbols=list(dict.fromkeys(symbols)),
             minloglevel=2,
             **TRAINING,
         )

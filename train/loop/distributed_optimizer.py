@@ -1,4 +1,4 @@
-"""Optimizers that sum, clip and check gradients of replicas (Section 5.3)."""
+"""The paper's Adam, which sums and checks gradients of replicas (Section 5.3)."""
 
 import keras
 import tensorflow as tf
@@ -7,20 +7,8 @@ FIRST_LOSS_SCALE = 2.0**15
 STEPS_UNTIL_GROWTH = 2_000
 
 
-# Arguments of Keras's optimizers that act on the gradient of one replica, or
-# that `fit` applies to the weights when it ends.
-REFUSED = (
-    "clipnorm",
-    "clipvalue",
-    "global_clipnorm",
-    "use_ema",
-    "gradient_accumulation_steps",
-    "loss_scale_factor",
-)
-
-
-class DistributedUpdates:
-    """Mix-in of a Keras optimizer: sums, clips and checks gradients.
+class DistributedAdam(keras.optimizers.Adam):
+    """The paper's Adam, updated by one operation for each variable.
 
     Keras clips the gradient of each replica before it sums them. This class sums
     first. An update whose gradient is not finite leaves weights and moments as
@@ -29,26 +17,17 @@ class DistributedUpdates:
     with Keras's `LossScaleOptimizer`; `updates`, the position in the corpus, all.
 
     Args:
-        *args: Arguments of the optimizer.
+        learning_rate: Float or `LearningRateSchedule`.
         clip_norm: Positive float, maximum norm of the whole gradient, or `None`
             for no clipping, as in the paper.
         scale_loss: Bool, whether to use dynamic loss scaling, as float16
             needs.
-        **kwargs: Further arguments of the optimizer.
-
-    Raises:
-        ValueError: If the optimizer clips, averages or scales the loss itself.
     """
 
-    def __init__(self, *args, clip_norm=None, scale_loss=False, **kwargs):
-        super().__init__(*args, **kwargs)
-        set_there = [name for name in REFUSED if getattr(self, name, None)]
-        if set_there:
-            raise ValueError(
-                f"the optimizer must have none of {', '.join(REFUSED)}: they act "
-                "on one replica. `clip_norm` and `scale_loss` act on the sum. "
-                f"Received: {', '.join(set_there)}"
-            )
+    def __init__(self, learning_rate, clip_norm=None, scale_loss=False):
+        super().__init__(
+            learning_rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9, name="adam"
+        )
         self._clip_norm = clip_norm
         self._scales_loss = scale_loss
 
@@ -101,55 +80,6 @@ class DistributedUpdates:
         finite = tf.math.is_finite(norm)
         if self._clip_norm is not None:
             factor *= tf.minimum(1.0, self._clip_norm / norm)
-        self._update(context, gradients, variables, factor, finite)
-        self._count(finite)
-        return norm
-
-    def _update(self, context, gradients, variables, factor, finite):
-        """Updates with the optimizer's own rule, if all is finite."""
-        update = super().apply
-
-        def update_or_skip(strategy, gradients, finite):
-            # A conditional may not merge replicas: it has to contain them.
-            def call(function, *args):
-                strategy.extended.call_for_each_replica(function, args)
-
-            finite = strategy.experimental_local_results(finite)[0]
-            tf.cond(finite, lambda: call(update, gradients, variables), lambda: None)
-
-        gradients = [gradient * factor for gradient in gradients]
-        context.merge_call(update_or_skip, args=(gradients, finite))
-
-    def _all_reduce_sum_gradients(self, grads_and_vars):
-        return list(grads_and_vars)  # `apply` has summed them.
-
-    def _count(self, finite):
-        good = tf.cast(finite, tf.int64)
-        self.skipped.assign_add(1 - good)
-        self.skipped_in_a_row.assign((self.skipped_in_a_row.value + 1) * (1 - good))
-        if not self._scales_loss:
-            return
-        in_a_row = (self._good_in_a_row.value + 1) * good
-        grows = tf.equal(in_a_row, STEPS_UNTIL_GROWTH)
-        change = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)
-        self.loss_scale.assign(self.loss_scale.value * change)
-        self._good_in_a_row.assign(tf.where(grows, tf.zeros_like(good), in_a_row))
-
-
-class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
-    """The paper's Adam, updated by one operation for each variable.
-
-    Args:
-        learning_rate: Float or `LearningRateSchedule`.
-        **kwargs: `clip_norm` and `scale_loss` of `DistributedUpdates`.
-    """
-
-    def __init__(self, learning_rate, **kwargs):
-        super().__init__(
-            learning_rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9, name="adam", **kwargs
-        )
-
-    def _update(self, context, gradients, variables, factor, finite):
         step = tf.cast(self.iterations.value + 1, tf.float32)
         numbers = {
             "beta1_power": tf.pow(self.beta_1, step),
@@ -166,6 +96,8 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
             kwargs={"factor": factor, "numbers": numbers},
         )
         self.iterations.assign_add(tf.cast(finite, tf.int64))
+        self._count(finite)
+        return norm
 
     def _update_all(self, strategy, gradients, variables, **kwargs):
         for i, variable in enumerate(variables):
@@ -188,12 +120,14 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
             **numbers,
         )
 
-
-def distributed(
-    kind: type[keras.optimizers.Optimizer],
-) -> type[keras.optimizers.Optimizer]:
-    """Returns a subclass of a Keras optimizer that sums, clips and skips.
-
-    The optimizer's own rule follows, decoupled weight decay included.
-    """
-    return type(f"Distributed{kind.__name__}", (DistributedUpdates, kind), {})
+    def _count(self, finite):
+        good = tf.cast(finite, tf.int64)
+        self.skipped.assign_add(1 - good)
+        self.skipped_in_a_row.assign((self.skipped_in_a_row.value + 1) * (1 - good))
+        if not self._scales_loss:
+            return
+        in_a_row = (self._good_in_a_row.value + 1) * good
+        grows = tf.equal(in_a_row, STEPS_UNTIL_GROWTH)
+        change = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)
+        self.loss_scale.assign(self.loss_scale.value * change)
+        self._good_in_a_row.assign(tf.where(grows, tf.zeros_like(good), in_a_row))

@@ -12,13 +12,14 @@ from keras_transformer import Recipe
 from text_processing.text_style import SIGNS
 from train.data.batch_plan import BatchPlan
 from train.data.corpus import SIDES
-from train.data.corpus_statistics import count_overlap
 from train.data.encoded_corpus import Encoded
+from train.data.encoding import hash_pairs
 
 FEW_PAIRS = 1_000
 MANY_TOO_LONG = 0.1  # Share of the pairs.
 MANY_IN_TRAINING = 0.01  # Share of the validation pairs.
 MANY_COPIES = 0.2  # Share of the training pairs.
+CHUNK = 1 << 20  # Hashes that are read together.
 # Characters of a changed line that are shown, and those before the change.
 SHOWN, SHOWN_BEFORE = 60, 20
 
@@ -48,6 +49,26 @@ def describe_training(
             "warmup_steps": recipe.warmup_steps,
         },
     }
+
+
+def count_overlap(training: list[np.ndarray], validation: np.ndarray) -> dict:
+    """Counts the validation sources and pairs that are in the training corpus.
+
+    Both are given by their hashes, uint64 `(n, 2)`.
+    """
+    return {
+        "sources": count_members(validation[:, 0], training, lambda h: h[:, 0]),
+        "pairs": count_members(hash_pairs(validation), training, hash_pairs),
+    }
+
+
+def count_members(wanted: np.ndarray, parts: list[np.ndarray], of) -> int:
+    """Counts the `wanted` that are among `of(hashes)` of all parts."""
+    found = np.zeros(len(wanted), bool)
+    for hashes in parts:
+        for start in range(0, len(hashes), CHUNK):
+            found |= np.isin(wanted, of(hashes[start : start + CHUNK]))
+    return int(found.sum())
 
 
 def refuse_known_validation(report: dict) -> None:

@@ -1,6 +1,5 @@
 """Keras callback that logs BLEU and chrF of the validation set."""
 
-import pathlib
 import statistics
 
 import keras
@@ -18,7 +17,7 @@ from keras_transformer.special_ids import EOS_ID
 from text_processing.text_style import TAG
 from train.data.corpus import Pairs
 from train.data.encoded_pairs import Ids
-from train.loop.training_model import transformer_of, updates_of
+from train.loop.training_model import transformer_of
 from train.run.early_stopping import ValidationOptions
 
 BATCH_ROWS = 64
@@ -31,48 +30,46 @@ class ValidationBleu(keras.callbacks.Callback):
     """Translates the validation set; adds `bleu` and `chrf` to `fit`'s logs.
 
     It translates with the run's length penalty, and with the weights that an
-    export would have, those of the first replica. Some translations go to
-    TensorBoard as text. It takes a `TrainingModel` as well as a `Transformer`
-    that the user compiled. sacreBLEU computes the scores on the original text.
+    export would have, those of the first replica. It takes a `TrainingModel` as
+    well as a `Transformer` that the user compiled. sacreBLEU computes the scores on
+    the original text.
 
     Args:
         pairs: The text of the validation set.
-        model_proto: Bytes, the SentencePiece model.
-        log_dir: Folder for TensorBoard.
-        every: Positive int, epochs from one BLEU to the next.
-        beam_size: Positive int; 1 is greedy search.
+        protos: Bytes, the SentencePiece models of sources and of targets; the
+            second is `None` if both sides share one.
+        options: Epochs from one BLEU to the next (default: 1) and beam size, or
+            `None` for the defaults.
         groups: Dict from the name of two languages to sacreBLEU's name of BLEU's
             tokenizer and the indices of their pairs; `bleu` is then the mean, and
             `bleu_NAME` that of one. `None` for one group.
-        target_proto: Bytes, the SentencePiece model of targets, or `None` if
-            both sides share one.
-        penalty: Dict of `SearchOptions` with the length penalty, if it is not
-            that of the paper.
+        decoding: Dict of `SearchOptions` of the run, whose length penalty is taken.
         is_tagged: Whether sources begin with the tag of a language.
     """
 
     def __init__(
         self,
         pairs: Pairs,
-        model_proto: bytes,
-        log_dir: pathlib.Path,
-        every: int = 1,
-        beam_size: int = 4,
+        protos: tuple[bytes, bytes | None],
+        options: ValidationOptions | None = None,
         groups: dict[str, tuple[str, list[int]]] | None = None,
-        target_proto: bytes | None = None,
-        penalty: dict[str, float] | None = None,
+        decoding: dict[str, float] | None = None,
         is_tagged: bool = False,
     ):
         super().__init__()
         self._pairs = pairs
-        processor = sentencepiece.SentencePieceProcessor(model_proto=model_proto)
+        processor = sentencepiece.SentencePieceProcessor(model_proto=protos[0])
         sequences = processor.encode(pairs.sources, add_eos=True)
         ends = np.cumsum([0] + [len(ids) for ids in sequences])
         self._sources = Ids(np.concatenate(sequences), ends)
-        self._tokenizer = SubwordTokenizer(model_proto, target_proto)
-        self._log_dir, self._is_tagged = log_dir, is_tagged
-        self._every = every
-        self._options = SearchOptions(beam_size, num_hypotheses=1, **(penalty or {}))
+        self._tokenizer = SubwordTokenizer(*protos)
+        self._is_tagged = is_tagged
+        options, decoding = options or ValidationOptions(), decoding or {}
+        self._every = options.validate_bleu or 1
+        penalty = {name: decoding[name] for name in PENALTY_OPTIONS if name in decoding}
+        self._options = SearchOptions(
+            options.validation_beam_size, num_hypotheses=1, **penalty
+        )
         groups = groups or {"": (DEFAULT, range(len(pairs)))}
         self._groups = {
             name: (make_bleu(tokenize), indices)
@@ -84,21 +81,9 @@ class ValidationBleu(keras.callbacks.Callback):
             autograph=False,
         )
 
-    def on_train_begin(self, logs=None):
-        self._writer = tf.summary.create_file_writer(str(self._log_dir))
-
     def on_epoch_end(self, epoch, logs=None):
-        if (epoch + 1) % self._every:
-            return
-        translations = self.translate()
-        logs.update(self.score(translations))
-        table = sample_table(self.samples(translations))
-        with self._writer.as_default():
-            tf.summary.text("translations", table, step=updates_of(self.model))
-        self._writer.flush()
-
-    def on_train_end(self, logs=None):
-        self._writer.close()
+        if (epoch + 1) % self._every == 0:
+            logs.update(self.score(self.translate()))
 
     def translate(self) -> list[str]:
         """Returns a translation of each source, in their order."""
@@ -164,35 +149,3 @@ class ValidationBleu(keras.callbacks.Callback):
             transformer_of(self.model), source_ids, limits, self._options
         )
         return self._tokenizer.detokenize(best.ids[:, 0])
-
-
-def make_validation_bleu(
-    options: ValidationOptions,
-    pairs: Pairs,
-    groups: dict[str, tuple[str, list[int]]],
-    protos: tuple[bytes, bytes | None],
-    run_dir: pathlib.Path,
-    decoding: dict,
-    is_tagged: bool = False,
-) -> ValidationBleu:
-    source, target = protos
-    return ValidationBleu(
-        pairs,
-        source,
-        run_dir / "logs" / "translations",
-        options.validate_bleu or 1,
-        options.validation_beam_size,
-        groups,
-        target,
-        {name: decoding[name] for name in PENALTY_OPTIONS if name in decoding},
-        is_tagged,
-    )
-
-
-def sample_table(samples: list[dict[str, str]]) -> str:
-    """Returns translations and their pairs as a table in Markdown."""
-    lines = ["source | reference | translation", "---|---|---"]
-    for sample in samples:
-        cells = (cell.replace("|", "\\|") for cell in sample.values())
-        lines.append(" | ".join(cells))
-    return "\n".join(lines)

@@ -134,20 +134,15 @@ class EarlyStopping(keras.callbacks.Callback):
 
     def _scores(self, rows):
         """Returns the indices and scores of the epochs that have a score."""
-        scores = []
-        for index, row in enumerate(rows):
-            value = row.get(self._column, "")
-            # A missing value is "" in a row of the file.
-            if value != "":
-                score = self._sign * float(value)
-                score = score if math.isfinite(score) else -math.inf
-                scores.append((index, score))
-        return scores
+        # A missing value is "" in a row of the file.
+        values = ((i, row.get(self._column, "")) for i, row in enumerate(rows))
+        scores = [(i, self._sign * float(x)) for i, x in values if x != ""]
+        return [(i, x if math.isfinite(x) else -math.inf) for i, x in scores]
 
     def _find_best(self, rows):
         """Returns the index of the best epoch, or `None`."""
-        scores = [s for s in self._scores(rows) if math.isfinite(s[1])]
-        return max(scores, key=lambda s: s[1], default=(None,))[0]
+        scores = [(x, -i) for i, x in self._scores(rows) if math.isfinite(x)]
+        return -max(scores)[1] if scores else None
 
     def _steps_around(self, rows):
         """Returns the steps of the epochs around the best one, ascending."""

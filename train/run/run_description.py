@@ -9,7 +9,6 @@ from collections.abc import Collection
 from command_line.errors import UserError, refuse_damage
 from command_line.text_files import write_json
 from keras_transformer import Preset
-from train.data.corpus import Corpus
 from train.run.run_folder import delete_checkpoint, read_history, saved_steps
 
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
@@ -27,7 +26,10 @@ class RunDescription:
     corpus: dict = dataclasses.field(default_factory=dict)
     # Digests of the model or the vocabulary that the run starts from, if any.
     init: dict = dataclasses.field(default_factory=dict)
-    packages: dict  # Versions of the packages with which the run began.
+    # Versions of the packages with which the run began.
+    packages: dict = dataclasses.field(
+        default_factory=lambda: {n: importlib.metadata.version(n) for n in PACKAGES}
+    )
     origin: dict = dataclasses.field(default_factory=dict)  # If converted.
     decoding: dict = dataclasses.field(default_factory=dict)  # Search options.
     # `LanguageTags` as JSON, of a model of several languages.
@@ -36,7 +38,6 @@ class RunDescription:
     # Divides the sentences of a batch; `None` until the devices are known.
     row_multiple: int | None = None
     source_language: str = ""
-    revision: str = ""  # Of the training text, where its publisher names one.
 
     @classmethod
     def load(cls, path: pathlib.Path) -> "RunDescription":
@@ -134,7 +135,7 @@ class RunDescription:
             "description": self.preset.description,
             **self.preset.hyperparameters(),
         }
-        for name in ("decoding", "languages", "origin", "revision"):
+        for name in ("decoding", "languages", "origin"):
             if not content[name]:
                 del content[name]
         return content
@@ -158,19 +159,3 @@ def read_arguments(run_dir: pathlib.Path) -> dict | None:
     """Returns the arguments of the run in a folder, or `None` without one."""
     path = run_dir / "arguments.json"
     return RunDescription.load(path).arguments if path.exists() else None
-
-
-def describe(
-    arguments: dict,
-    preset: Preset,
-    train_pairs: Corpus,
-    validation_pairs: Corpus,
-    init: dict[str, str] | None = None,
-) -> RunDescription:
-    return RunDescription(
-        arguments=arguments,
-        preset=preset,
-        corpus={"train": train_pairs.digest(), "validation": validation_pairs.digest()},
-        init=init or {},
-        packages={name: importlib.metadata.version(name) for name in PACKAGES},
-    )

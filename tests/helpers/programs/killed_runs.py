@@ -2,13 +2,10 @@
 
 TensorFlow is imported once; each life of a run is a fork of this process,
 which has not started TensorFlow's runtime. Arguments: a folder for the runs,
-then options of `python -m train`. There are three kinds of runs (`KINDS`), and
-two of each kind: that in `whole-KIND` is not killed, that in `killed-KIND` is:
-
-    plain             six times just before a file is renamed, and up to twice
-                      at random moments
-    bleu, patience    six times each in `PLACES`: twice within a round, after
-                      its last update, and four times after the last round
+then options of `python -m train`. The run in `whole` is not killed. That in
+`killed` is killed six times just before a file is renamed, up to twice at random
+moments, and six times in `PLACES`: twice within an epoch, after its last update,
+and four times after the last epoch.
 """
 
 import contextlib
@@ -28,14 +25,10 @@ from train.monitoring import final_model as final_scores
 from train.monitoring.progress import Progress
 from train.monitoring.validation_bleu import ValidationBleu
 
-KINDS = {
-    "plain": [],
-    "bleu": ["--validate-bleu=1"],
-    "patience": [
-        *("--patience=2", "--best-by=bleu"),
-        *("--validate-bleu=1", "--validation-beam-size=1"),
-    ],
-}
+OPTIONS = [
+    *("--patience=2", "--best-by=bleu"),
+    *("--validate-bleu=1", "--validation-beam-size=1"),
+]
 # Files are written beside and renamed; these lives end just before.
 KILL_BEFORE_RENAME = (1, 2, 4, 6, 9, 12)
 # These end just after a call within
@@ -110,31 +103,27 @@ def kill_at_random(start, lifetime: float, generator: random.Random) -> None:
 def main() -> None:
     run_dir, *argv = sys.argv[1:]
     generator = random.Random(5)
-    kills = 0
-    for kind, options in KINDS.items():
 
-        def start(state="killed", kind=kind, options=options, **kwargs):
-            folder = f"--run-dir={run_dir}/{state}-{kind}"
-            return fork_killed_run([*argv, *options, folder], **kwargs)
+    def start(state="killed", **kwargs):
+        folder = f"--run-dir={run_dir}/{state}"
+        return fork_killed_run([*argv, *OPTIONS, folder], **kwargs)
 
-        def kill(**kwargs):
-            assert wait_for_child(start(**kwargs)), kwargs
+    def kill(**kwargs):
+        assert wait_for_child(start(**kwargs)), kwargs
 
-        started = time.monotonic()
-        assert not wait_for_child(start("whole"))
-        lifetime = time.monotonic() - started
-        places = () if kind == "plain" else PLACES
-        for place in places[:NUM_WITHIN_EPOCH]:
-            kill(after=place)
-        for renames in () if places else KILL_BEFORE_RENAME:
-            kill(before=renames)
-        for _ in range(0 if places else 2):
-            kill_at_random(start, lifetime, generator)
-        for place in places[NUM_WITHIN_EPOCH:]:
-            kill(after=place)
-        assert not wait_for_child(start())
-        kills += len(places or KILL_BEFORE_RENAME)
-    print(f"killed {kills} times, and at random moments")
+    started = time.monotonic()
+    assert not wait_for_child(start("whole"))
+    lifetime = time.monotonic() - started
+    for renames in KILL_BEFORE_RENAME:
+        kill(before=renames)
+    for place in PLACES[:NUM_WITHIN_EPOCH]:
+        kill(after=place)
+    for _ in range(2):
+        kill_at_random(start, lifetime, generator)
+    for place in PLACES[NUM_WITHIN_EPOCH:]:
+        kill(after=place)
+    assert not wait_for_child(start())
+    print("killed at all moments")
 
 
 if __name__ == "__main__":

@@ -10,12 +10,6 @@ from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
 from train.data import encoded_corpus, encoding
 from train.data.corpus import Pairs
-from train.data.corpus_statistics import (
-    count_overlap,
-    find_repeats,
-    hash_lines,
-    hash_pairs,
-)
 from train.data.encoded_corpus import encode_corpus, encoded_key
 from train.data.encoded_pairs import Ids
 from train.data.vocabulary import TRAINING, learn_vocabulary, vocabulary_key
@@ -240,20 +234,3 @@ def test_of_runs_that_share_a_cache_one_encodes(model_proto, tmp_path, monkeypat
     assert len(list(tmp_path.glob("encoded by *"))) == 1
     monkeypatch.setattr(encoded_corpus, "encode_into", None)
     assert len(encode_corpus(*arguments).pairs) == len(PAIRS)
-
-
-def test_counts_duplicates_and_overlap_by_parts(monkeypatch):
-    random = np.random.default_rng(0)
-    sides = random.integers(0, 40, (500, 2))
-    hashes = np.stack([hash_lines(map(str, side)) for side in sides.T], axis=1)
-    pairs = set(map(tuple, sides.tolist()))
-    monkeypatch.setattr("train.data.corpus_statistics.CHUNK", 64)
-    other = random.integers(0, 60, (30, 2))
-    validation = np.stack([hash_lines(map(str, side)) for side in other.T], axis=1)
-
-    repeats = find_repeats(hash_pairs(hashes), part=100)
-    assert repeats.sum() == 500 - len(pairs)
-    assert count_overlap([hashes[:200], hashes[200:]], validation) == {
-        "sources": int(np.isin(other[:, 0], sides[:, 0]).sum()),
-        "pairs": sum(tuple(pair) in pairs for pair in other.tolist()),
-    }

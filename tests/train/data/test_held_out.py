@@ -95,9 +95,3 @@ def test_memory_does_not_grow_with_the_corpus():
         tracemalloc.stop()
 
     assert peaks[1] < 1.5 * peaks[0]
-
-
-@pytest.mark.parametrize("size", [5, 6])
-def test_a_corpus_is_not_held_out_as_a_whole(tmp_path, size):
-    with pytest.raises(UserError, match=f"sources to train on. Received: {size} of 5"):
-        hold_out(numbered(5), size, 0, tmp_path)

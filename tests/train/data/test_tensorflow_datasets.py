@@ -21,6 +21,12 @@ TEXT = {
 }
 
 
+@pytest.fixture(autouse=True)
+def data_dir(tmp_path, monkeypatch):
+    """What `TFDS_DATA_DIR` is when the package is imported."""
+    monkeypatch.setattr("tensorflow_datasets.core.constants.DATA_DIR", str(tmp_path))
+
+
 def make_folder(path, **changes):
     for name, text in {**TEXT, **changes}.items():
         (path / name).write_text(text, encoding="utf-8")
@@ -55,14 +61,14 @@ def test_a_set_that_was_prepared_is_scanned_once(tmp_path, monkeypatch):
     # TFDS 4.9.10 needs this package and does not ask pip for it.
     monkeypatch.setitem(sys.modules, "importlib_resources", importlib.resources)
     # The real builder writes and reads its files; only its text is ours.
-    builder = tfds.builder("ted_hrlr_translate/pt_to_en", data_dir=tmp_path)
+    builder = tfds.builder("ted_hrlr_translate/pt_to_en")
     text = [{"pt": f"um {i}", "en": f"one {i}"} for i in range(10)]
     generate = {"train": enumerate(text), "validation": enumerate(text[:2])}
     monkeypatch.setattr(builder, "_split_generators", lambda _: generate)
     builder.download_and_prepare()
 
     name = "tfds:ted_hrlr_translate/pt_to_en"
-    arguments = name, "train[:60%]", tmp_path, ("en", "pt"), tmp_path
+    arguments = name, "train[:60%]", tmp_path, ("en", "pt")
     pairs = open_corpus(*arguments)
     assert set(pairs) < {(f"one {i}", f"um {i}") for i in range(10)}
     assert len(set(pairs)) == 6
@@ -77,11 +83,11 @@ def test_a_set_that_was_prepared_is_scanned_once(tmp_path, monkeypatch):
 
 def test_without_data_one_line_says_how_to_get_it(tmp_path):
     with pytest.raises(UserError) as error:
-        open_corpus("tfds:wmt14_translate/de-en", "train", tmp_path, data_dir=tmp_path)
+        open_corpus("tfds:wmt14_translate/de-en", "train", tmp_path)
 
     message = str(error.value)
     assert f"tfds:wmt14_translate/de-en is not in {tmp_path}/wmt14" in message
-    assert f"tfds.builder('wmt14_translate/de-en', data_dir='{tmp_path}')" in (message)
+    assert "tfds.builder('wmt14_translate/de-en').download_and_prep" in message
     assert "\n" not in message
 
 
@@ -106,7 +112,7 @@ def test_refuses_splits_and_languages_that_are_not_there(tmp_path):
 )
 def test_refuses_what_is_no_translation_set(name, message, tmp_path):
     with pytest.raises(UserError, match=message) as error:
-        open_corpus(name, "train", tmp_path, data_dir=tmp_path)
+        open_corpus(name, "train", tmp_path)
 
     assert "\n" not in str(error.value)
 

@@ -1,5 +1,4 @@
 import math
-import pathlib
 import re
 from fractions import Fraction
 
@@ -15,12 +14,10 @@ from text_processing.placeholders import PLACEHOLDERS
 from train.data.corpus import Mixture, Pairs, demo_pairs
 from train.data.given_tokenizer import read_tokenizer
 from train.data.vocabulary import (
-    VocabularyOptions,
     check_symbols,
-    check_vocabulary,
+    check_tokenizer,
     count_pieces,
     learn_vocabulary,
-    make_vocabulary,
     sample_text,
 )
 
@@ -106,83 +103,16 @@ def test_refuses_words_and_another_meaning_of_our_pieces(tmp_path):
         read_tokenizer(write_model(tmp_path, **symbols))
 
 
-def learn(tmp_path, **options):
-    given = VocabularyOptions(**options)
-    return make_vocabulary(given, PAIRS, 400, tmp_path / "cache")
-
-
-def test_a_symbol_is_one_piece(tmp_path):
-    path = tmp_path / "symbols"
-    path.write_text("<2es>\n▁<law>\n", encoding="utf-8")
-
-    model = processor(learn(tmp_path, symbols=path))
-
-    pieces = model.encode("<2es> A cat. <law>", out_type=str)
-    assert "<2es>" in pieces
-    assert pieces[-1] == "▁<law>"
-    assert model.decode(model.encode("<2es> A cat.")) == "<2es> A cat."
-    assert model.get_piece_size() == 400
-    assert learn(tmp_path) != model.serialized_model_proto()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a\n\n", "line 2 of --symbols .*▁ stands for a blank. Received: ''"),
-        ("a b\n", "line 1 of --symbols .*Received: 'a b'"),
-        ("a\na\n", "line 2 of --symbols .*than those before. Received: 'a'"),
-        ("<s>\n", "line 1 of --symbols .*no special subword. Received: '<s>'"),
-        ("<0x41>\n", "line 1 of --symbols .*no special subword. Received: '<0x41>'"),
-    ],
-)
-def test_refuses_lines_that_are_no_symbols(tmp_path, text, message):
-    path = tmp_path / "symbols"
-    path.write_text(text)
-
-    with pytest.raises(UserError, match=message):
-        VocabularyOptions(symbols=path).digests()
-
-
-def test_files_are_compared_by_what_they_hold(tmp_path):
-    symbols = tmp_path / "symbols"
-    symbols.write_text("<2es>\n")
-    model = write_model(tmp_path)
-    copies = [tmp_path / "other", tmp_path / "model"]
-    copies[0].write_bytes(symbols.read_bytes())
-    copies[1].write_bytes(model.read_bytes())
-
-    first = VocabularyOptions(model, symbols).digests()
-
-    assert first.keys() == {"tokenizer", "symbols"}
-    assert VocabularyOptions(copies[1], copies[0]).digests() == first
-    assert VocabularyOptions().digests() == {}
-    copies[0].write_text("<2en>\n")
-    assert VocabularyOptions(symbols=copies[0]).digests() != {
-        "symbols": first["symbols"]
-    }
-
-
-def test_refuses_options_that_exclude_each_other(tmp_path):
+def test_refuses_another_size_and_parsing(tmp_path):
     path = write_model(tmp_path)
-    file = pathlib.Path("s")
 
-    def refused(given, size=None, init_from=None, parsing=False):
-        with pytest.raises(UserError) as error:
-            check_vocabulary(given, size, init_from, parsing)
-        return str(error.value)
-
-    message = refused(VocabularyOptions(symbols=file), None, file)
-    assert "--extend-vocabulary" in message
-    assert message.endswith("--init-from s and --symbols")
-    both = refused(VocabularyOptions(path, file))
-    assert both.endswith("--tokenizer and --symbols")
-    parsing = refused(VocabularyOptions(path), parsing=True)
-    assert parsing.endswith("--tokenizer and --train-trees")
     # The model has 400 pieces, and had no padding.
-    other = refused(VocabularyOptions(path), 400)
-    assert "--tokenizer, 401 subwords. Received: --vocabulary-size 400" in other
+    with pytest.raises(UserError, match="--tokenizer, 401 sub.*--vocabulary-size 400$"):
+        check_tokenizer(path, 400, False)
     for size in (None, 401):
-        assert check_vocabulary(VocabularyOptions(path), size, None, False)
+        assert check_tokenizer(path, size, False)
+    with pytest.raises(UserError, match="--tokenizer and --train-trees$"):
+        check_tokenizer(path, None, True)
 
 
 def test_refuses_placeholders_that_a_model_lacks(tmp_path):

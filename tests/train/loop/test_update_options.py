@@ -49,8 +49,3 @@ def test_the_peak_is_the_papers_times_the_scale(options, kind, peak):
     if "schedule" in options:
         assert schedule.get_config()["decay"] == options["schedule"]
         assert schedule.get_config()["steps"] == 100
-
-
-def test_refuses_a_fall_within_the_warm_up():
-    with pytest.raises(UserError, match="of at least --warmup-steps, 25"):
-        UpdateOptions(schedule="linear").check_schedule(PRESET.replace(steps=24))

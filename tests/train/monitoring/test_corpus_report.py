@@ -1,6 +1,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 
 from command_line.errors import UserError
@@ -9,8 +10,10 @@ from text_processing.text_style import SIGNS
 from train.data.batch_plan import BatchPlan
 from train.data.corpus import SIDES, Pairs
 from train.data.encoded_corpus import encode_corpus
+from train.data.encoding import hash_lines
 from train.data.vocabulary import learn_vocabulary
 from train.monitoring.corpus_report import (
+    count_overlap,
     describe_training,
     find_warnings,
     refuse_known_validation,
@@ -134,3 +137,19 @@ def test_refuses_validation_pairs_that_are_all_in_training(make_report):
 )
 def test_shows_where_a_line_was_changed(line, back, shown):
     assert show_change(line, back) == shown
+
+
+def test_counts_overlap_by_chunks(monkeypatch):
+    random = np.random.default_rng(0)
+    sides, other = (random.integers(0, most, (500, 2)) for most in (40, 60))
+    monkeypatch.setattr("train.monitoring.corpus_report.CHUNK", 64)
+    hashes, validation = (
+        np.stack([hash_lines(map(str, side)) for side in pairs.T], axis=1)
+        for pairs in (sides, other)
+    )
+
+    pairs = set(map(tuple, sides.tolist()))
+    assert count_overlap([hashes[:200], hashes[200:]], validation) == {
+        "sources": int(np.isin(other[:, 0], sides[:, 0]).sum()),
+        "pairs": sum(tuple(pair) in pairs for pair in other.tolist()),
+    }

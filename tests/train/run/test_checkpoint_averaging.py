@@ -99,37 +99,32 @@ def test_the_float32_copy_of_a_subclass_has_its_overrides():
 
 
 @pytest.mark.parametrize(
-    ("mean_accuracy", "alone_accuracy", "chosen"),
-    [(0.2, 0.1, [9, 12, 15]), (0.2, 0.2, [9, 12, 15]), (0.1, 0.2, [15])],
+    ("mean_accuracy", "best", "chosen"),
+    [
+        (0.2, None, [9, 12, 15]),
+        (0.1, None, [9, 12, 15]),
+        (0.05, None, [15]),
+        (0.05, 12, [12]),
+    ],
 )
-def test_the_final_model_is_the_better_of_the_mean_and_the_last(
-    finished, model, mean_accuracy, alone_accuracy, chosen
+def test_the_final_model_is_the_better_of_the_mean_and_one(
+    finished, model, mean_accuracy, best, chosen
 ):
+    """That is the best one, where there is one, else the last; it has 0.1."""
     prefixes = [str(finished / f"checkpoints/ckpt-{n}") for n in (9, 12, 15)]
     mean, alone = (
         np.mean([weights_in(p)[0] for p in paths], 0, np.float64).astype(np.float32)
-        for paths in (prefixes, prefixes[-1:])
+        for paths in (prefixes, prefixes[1:2] if best else prefixes[2:])
     )
 
     def score():
         is_mean = np.array_equal(model.get_weights()[0], mean)
         assert is_mean or np.array_equal(model.get_weights()[0], alone)
-        return {"accuracy": mean_accuracy if is_mean else alone_accuracy}
+        return {"accuracy": mean_accuracy if is_mean else 0.1}
 
-    paths, scores, _ = choose_weights(model, prefixes, score)
+    paths, scores, _ = choose_weights(model, prefixes, score, best)
 
     assert [step_of(path) for path in paths] == chosen
     is_mean = len(chosen) > 1
     np.testing.assert_array_equal(model.get_weights()[0], mean if is_mean else alone)
-    assert scores["accuracy"] == (mean_accuracy if is_mean else alone_accuracy)
-
-
-def test_the_best_is_compared_with_the_mean_around_it(finished, model):
-    prefixes = [str(finished / f"checkpoints/ckpt-{n}") for n in (9, 12, 15)]
-    scores = [{"accuracy": 0.1}, {"accuracy": 0.2}]
-
-    paths, _, _ = choose_weights(model, prefixes, lambda: scores.pop(0), best=12)
-
-    assert paths == prefixes[1:2]
-    for a, b in zip(model.get_weights(), weights_in(prefixes[1]), strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert scores["accuracy"] == (mean_accuracy if is_mean else 0.1)

@@ -46,7 +46,7 @@ def rounds(values, column="val_loss"):
         {"step": str(10 * (i + 1)), **({} if v is None else {column: v})}
         for i, v in enumerate(values)
     ]
-    return types.SimpleNamespace(history=rows, validated=rows, keep=3)
+    return types.SimpleNamespace(history=rows, keep=3)
 
 
 @pytest.mark.parametrize(

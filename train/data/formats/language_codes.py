@@ -25,15 +25,9 @@ def normalize(code: str) -> str:
 
 
 def find_code(code: str, there: Collection[str], where: object) -> str | None:
-    """Returns the code that is there, or its only regional variant, if any.
+    """Returns the code that is there, or its only variant: `en-US` for `en`.
 
-    Args:
-        code: Such as `en`, of which `en-US` is a variant.
-        there: The codes of the corpus.
-        where: What has them, for the error.
-
-    Raises:
-        UserError: If there are several variants, and not the code itself.
+    Several variants without the code itself are refused; `where` names what has them.
     """
     names = {normalize(name): name for name in there}
     wanted = normalize(code)

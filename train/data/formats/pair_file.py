@@ -31,7 +31,6 @@ class ReadPairs(Corpus):
         name: What is read, for errors.
         codes: The codes of both languages.
         read: Returns an iterator of the pairs; `None` is an empty text.
-        commit: The revision of the text, if its publisher names one.
     """
 
     name: str
@@ -39,7 +38,6 @@ class ReadPairs(Corpus):
     read: Callable[[], Iterator[tuple[str | None, str | None]]] = dataclasses.field(
         repr=False
     )
-    commit: str = ""
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for number, pair in enumerate(self.read(), start=1):
@@ -54,9 +52,6 @@ class ReadPairs(Corpus):
     def languages(self) -> tuple[str, str]:
         return tuple("" if code.isdecimal() else code for code in self.codes)
 
-    def revision(self) -> str:
-        return self.commit
-
 
 def is_text(value: object) -> bool:
     """Whether a value is `None` or a string that a text file may have."""
@@ -66,12 +61,7 @@ def is_text(value: object) -> bool:
 
 
 def open_pair_file(path: pathlib.Path, codes: tuple[str | None, str | None]) -> Corpus:
-    """Returns the pairs of a file, such as `corpus.tmx.gz`.
-
-    Args:
-        path: Path of the file.
-        codes: The codes of both languages.
-    """
+    """Returns the pairs of two languages in a file, such as `corpus.tmx.gz`."""
     require_both(codes, path)
     if not path.exists():
         raise UserError(f"no such file: {path}")

@@ -4,10 +4,10 @@ import pathlib
 from collections.abc import Iterator
 
 from command_line.errors import UserError, describe_error
-from command_line.text_files import CHUNK
 from train.data.formats.language_codes import require_codes
 
 BATCH = 1_000  # Rows.
+CHUNK = 1 << 20  # Bytes read at a time.
 
 
 def read_pairs(

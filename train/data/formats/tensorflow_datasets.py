@@ -15,30 +15,19 @@ BATCH = 1_024
 
 
 def open_set(
-    name: str,
-    split: str,
-    languages: tuple[str | None, str | None],
-    data_dir: pathlib.Path | None,
+    name: str, split: str, languages: tuple[str | None, str | None]
 ) -> tuple[ReadPairs, list[pathlib.Path]]:
     """Returns the pairs of a set on disk, and their files (see `open_split`)."""
-    return open_split(find_builder(name, data_dir), split, languages)
+    return open_split(find_builder(name), split, languages)
 
 
 def open_split(
     builder, split: str, languages: tuple[str | None, str | None] = (None, None)
 ) -> tuple[ReadPairs, list[pathlib.Path]]:
-    """Returns the pairs of a split, and the files that hold them, if any.
+    """Returns the pairs of a split of a builder, and the files that hold them, if any.
 
-    Args:
-        builder: The set's `tfds.core.DatasetBuilder`, or a `TranslateFolder`.
-        split: Its name, such as `"train"`, or a part of it: `"train[:99%]"`.
-        languages: The codes of both. Without codes, the set goes from the first
-            language that it names to the other one.
-
-    Raises:
-        UserError: If the data is not on disk (training downloads nothing), if
-            the set has no such split or language, or if it does not have two
-            languages.
+    Without codes of languages, the set goes from the first that it names to the
+    other one. Data that is not on disk is refused: training downloads nothing.
     """
     codes = find_languages(builder, *languages)
     load = functools.partial(builder.as_dataset, split=split, shuffle_files=False)
@@ -57,20 +46,11 @@ def open_split(
     return pairs, find_files(builder, split)
 
 
-def read_pairs(
-    load: Callable, codes: tuple[str, str]
-) -> Iterator[tuple[str | bytes, str | bytes]]:
+def read_pairs(load: Callable, codes: tuple[str, str]) -> Iterator[tuple[str, str]]:
     for batch in load().batch(BATCH).as_numpy_iterator():
-        sides = [map(decode, batch[code].tolist()) for code in codes]
-        yield from zip(*sides, strict=True)
-
-
-def decode(text: bytes) -> str | bytes:
-    """Returns the text, or the bytes, which `ReadPairs` refuses, if they are none."""
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        return text
+        for pair in zip(*(batch[code] for code in codes), strict=True):
+            # `ReadPairs` refuses the surrogates of bytes that are not UTF-8.
+            yield tuple(text.decode(errors="surrogateescape") for text in pair)
 
 
 def find_files(builder, split: str) -> list[pathlib.Path]:
@@ -104,14 +84,14 @@ def find_languages(builder, source: str | None, target: str | None) -> tuple[str
     )
 
 
-def find_builder(name: str, data_dir: pathlib.Path | None):
+def find_builder(name: str):
     """Returns the builder of a set, such as `"wmt14_translate/de-en"`."""
     # The representation of a builder shows its internals.
     logging.getLogger("absl").setLevel(logging.ERROR)
     import tensorflow_datasets as tfds
 
     try:
-        return tfds.builder(name, data_dir=data_dir)
+        return tfds.builder(name)
     except ValueError as error:
         reason = " ".join(str(error).split()[:25]).rstrip(".")
         raise UserError(
@@ -122,12 +102,10 @@ def find_builder(name: str, data_dir: pathlib.Path | None):
 
 def missing_data_error(builder) -> str:
     """Returns the error for missing data, with the command to download it."""
-    folder = pathlib.Path(builder.data_dir)
     name = "/".join(builder.info.full_name.split("/")[:-1])
-    root = folder.parents[name.count("/") + 1]
     return (
-        f"the data of tfds:{name} is not in {folder}. Where there is a network "
-        'run once: python -c "import tensorflow_datasets as tfds; '
-        f"tfds.builder('{name}', data_dir='{root}').download_and_prepare()\""
-        "; a copy of that folder elsewhere is named by --data-dir"
+        f"the data of tfds:{name} is not in {builder.data_dir}. Where there is a "
+        'network run once: python -c "import tensorflow_datasets as tfds; '
+        f"tfds.builder('{name}').download_and_prepare()\""
+        "; TFDS_DATA_DIR names another folder of sets"
     )
