@@ -15,8 +15,11 @@ all options; each part has a title in `--help`:
 
 import argparse
 import dataclasses
+import difflib
+import itertools
 import math
 import pathlib
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -99,6 +102,19 @@ def add_options(parser: argparse.ArgumentParser, cls: type) -> None:
         parser.add_argument(flag(field.name), **arguments)
 
 
+class CommandParser(argparse.ArgumentParser):
+    """Refuses a wrong command line in one line, without the list of all options."""
+
+    def error(self, message):
+        if message.startswith("unrecognized arguments"):
+            known = re.findall(r"--[a-z-]+", self.format_usage())
+            given = re.findall(r"--[a-z-]+", message)
+            near = [difflib.get_close_matches(name, known, n=1) for name in given]
+            if any(near):
+                message += f" (the nearest: {', '.join(itertools.chain(*near))})"
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
 def parse_or_show_examples(
     parser: argparse.ArgumentParser, argv: list[str] | None, examples: str
 ) -> argparse.Namespace:
@@ -119,7 +135,7 @@ def parse_command(
     name: str, description: str, cls: type, argv: list[str] | None
 ) -> Any:
     """Returns the options of `python -m NAME`, a dataclass."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog=f"python -m {name}",
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,

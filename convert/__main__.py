@@ -14,6 +14,7 @@ import pathlib
 
 from command_line.errors import exit_on_user_error
 from command_line.options import (
+    CommandParser,
     add_options,
     option,
     parse_or_show_examples,
@@ -106,7 +107,7 @@ def convert_to_run(command: str, options) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="python -m convert",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -3,13 +3,13 @@
 The SavedModel takes strings and returns strings, in the stock TF Serving.
 """
 
-import argparse
 import dataclasses
 import pathlib
 import re
 
 from command_line.errors import UserError, exit_on_user_error, refuse_damage
 from command_line.options import (
+    CommandParser,
     add_options,
     flag,
     natural,
@@ -164,7 +164,7 @@ class ExportOptions:
 
 
 def parse_options(argv: list[str] | None = None) -> ExportOptions:
-    parser = argparse.ArgumentParser(prog="python -m export", description=__doc__)
+    parser = CommandParser(prog="python -m export", description=__doc__)
     add_options(parser, ExportOptions)
     args = parse_or_show_examples(parser, argv, EXAMPLES)
     return read_options(args, ExportOptions)

@@ -5,7 +5,6 @@ SIGTERM it answers the pending requests and exits. On SIGHUP it reads the models
 the glossaries and the file of keys anew.
 """
 
-import argparse
 import contextlib
 import functools
 import os
@@ -18,7 +17,7 @@ import uvicorn
 
 from command_line.cpu_count import count_processors
 from command_line.errors import exit_on_user_error
-from command_line.options import add_options, read_options
+from command_line.options import CommandParser, add_options, read_options
 from serve.app import make_app
 from serve.languages import load_pairs
 from serve.middleware import TimeoutProtocol, bind
@@ -30,7 +29,7 @@ THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 
 
 def parse_options(argv: list[str] | None = None) -> ServeOptions:
-    parser = argparse.ArgumentParser(prog="python -m serve", description=__doc__)
+    parser = CommandParser(prog="python -m serve", description=__doc__)
     add_options(parser, ServeOptions)
     return read_options(parser.parse_args(argv), ServeOptions)
 

@@ -7,13 +7,13 @@ compared. One that is `"not compared"` may change, or is covered by the numbers
 of the preset.
 """
 
-import argparse
 import dataclasses
 import pathlib
 import sys
 
 from command_line.config_file import format_config, read_config
 from command_line.options import (
+    CommandParser,
     add_options,
     option,
     option_names_tagged,
@@ -296,7 +296,7 @@ def parse_options(
 ) -> Options:
     """Parses a command line, whose options replace those of --config."""
     argv = sys.argv[1:] if argv is None else argv
-    parser = argparse.ArgumentParser(prog="python -m train", description=description)
+    parser = CommandParser(prog="python -m train", description=description)
     add_options(parser, Options)
     words = [*read_config(argv, Options), *argv]
     given = read_options(parse_or_show_examples(parser, words, EXAMPLES), Options)
