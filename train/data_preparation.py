@@ -73,6 +73,7 @@ def describe_run(
         decoding=start.decoding if start else {},
         languages=(start and start.languages) or languages,
         source_language=next(filter(None, sources), ""),
+        revision=training.revision(),
     )
     earlier = description.find_earlier(given.run.run_dir, options.NOT_COMPARED)
     default = max(100, preset.recipe.steps // DEFAULT_NUM_EPOCHS)

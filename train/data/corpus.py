@@ -57,6 +57,10 @@ class Corpus(abc.ABC):
         """Returns the codes of both languages; `""` if unknown."""
         return "", ""
 
+    def revision(self) -> str:
+        """Returns the publisher's revision of the text; `""` if unknown."""
+        return ""
+
     def symbols(self) -> list[str]:
         """Returns texts that are one subword each, with a blank before, if any."""
         return []
@@ -79,6 +83,9 @@ class CorpusWrapper(Corpus):
 
     def languages(self) -> tuple[str, str]:
         return self._corpus.languages()
+
+    def revision(self) -> str:
+        return self._corpus.revision()
 
     def symbols(self) -> list[str]:
         return self._corpus.symbols()
@@ -269,6 +276,9 @@ class Mixture(Corpus):
         """Returns the codes that all parts share."""
         sides = zip(*(part.languages() for part, _ in self._parts), strict=True)
         return tuple(side[0] if len({*side}) == 1 else "" for side in sides)
+
+    def revision(self) -> str:
+        return " ".join(filter(None, (part.revision() for part, _ in self._parts)))
 
     def symbols(self) -> list[str]:
         found = [symbol for part, _ in self._parts for symbol in part.symbols()]

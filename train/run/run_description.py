@@ -38,6 +38,7 @@ class RunDescription:
     # Divides the sentences of a batch; `None` until the devices are known.
     row_multiple: int | None = None
     source_language: str = ""
+    revision: str = ""  # Of the training text, where its publisher names one.
 
     @classmethod
     def load(cls, path: pathlib.Path) -> "RunDescription":
@@ -135,7 +136,7 @@ class RunDescription:
             "description": self.preset.description,
             **self.preset.hyperparameters(),
         }
-        for name in ("decoding", "languages", "origin"):
+        for name in ("decoding", "languages", "origin", "revision"):
             if not content[name]:
                 del content[name]
         return content

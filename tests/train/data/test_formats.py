@@ -402,11 +402,14 @@ def test_reads_sets_of_hugging_face(tmp_path, monkeypatch):
         if path == "a/no":
             raise datasets.exceptions.DatasetNotFoundError("'a/no' is not on the Hub")
         asked.append((path, config, revision))
-        return build(str(tmp_path / "files"), **options)
+        builder = build(str(tmp_path / "files"), **options)
+        builder.hash = "c0ffee"
+        return builder
 
     monkeypatch.setattr(datasets, "load_dataset_builder", find_in_the_hub)
     for name in ("a/b", "a/b/de-en", "a/b@main", "b/c/d@v1"):
-        assert list(load(name, root="")) == PAIRS
+        corpus = load(name, root="")
+        assert (list(corpus), corpus.revision()) == (PAIRS, "c0ffee")
     assert asked == [
         *(("a/b", None, None), ("a/b", "de-en", None)),
         *(("a/b", None, "main"), ("b/c", "d", "v1")),

@@ -23,7 +23,7 @@ def open_set(
     with require_extra("--dataset hf:NAME", "datasets"):
         import datasets
     try:
-        data = load_split(datasets, name, split)
+        data, commit = load_split(datasets, name, split)
     except (ValueError, OSError, datasets.exceptions.DatasetsError) as error:
         raise UserError(
             f"--dataset must be a set that `datasets` loads, with the split {split}. "
@@ -31,19 +31,19 @@ def open_set(
         ) from None
     columns = find_columns(data.features.arrow_schema, codes, f"hf:{name}")
     title = f"hf:{name} {split} {data._fingerprint}"
-    pairs = ReadPairs(title, codes, functools.partial(read_set, data, columns))
+    pairs = ReadPairs(title, codes, functools.partial(read_set, data, columns), commit)
     return pairs, [pathlib.Path(file["filename"]) for file in data.cache_files]
 
 
 def load_split(datasets, name: str, split: str):
-    """Returns a split of a set on the Hub, or of a folder."""
+    """Returns a split, and the commit of the set or the fingerprint of its data."""
     folder = pathlib.Path(name)
     if (folder / "dataset_dict.json").exists() or (folder / "state.json").exists():
         saved = datasets.load_from_disk(name)
         splits = saved if isinstance(saved, dict) else {"train": saved}
         if split not in splits:
             raise ValueError(f"its splits are {', '.join(splits)}")
-        return splits[split]
+        return splits[split], splits[split]._fingerprint
     path, _, revision = (name, "", "") if folder.is_dir() else name.partition("@")
     owner, *rest = [path] if folder.is_dir() else path.split("/", 2)
     repository, config = "/".join([owner, *rest[:1]]), "".join(rest[1:])
@@ -51,7 +51,7 @@ def load_split(datasets, name: str, split: str):
         repository, config or None, revision=revision or None
     )
     builder.download_and_prepare()
-    return builder.as_dataset(split)
+    return builder.as_dataset(split), builder.hash
 
 
 def read_set(data, columns: list[str]) -> Iterator[tuple[str, str]]:

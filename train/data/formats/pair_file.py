@@ -31,6 +31,7 @@ class ReadPairs(Corpus):
         name: What is read, for errors.
         codes: The codes of both languages.
         read: Returns an iterator of the pairs; `None` is an empty text.
+        commit: The revision of the text, if its publisher names one.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ReadPairs(Corpus):
     read: Callable[[], Iterator[tuple[str | None, str | None]]] = dataclasses.field(
         repr=False
     )
+    commit: str = ""
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for number, pair in enumerate(self.read(), start=1):
@@ -51,6 +53,9 @@ class ReadPairs(Corpus):
 
     def languages(self) -> tuple[str, str]:
         return tuple("" if code.isdecimal() else code for code in self.codes)
+
+    def revision(self) -> str:
+        return self.commit
 
 
 def is_text(value: object) -> bool:
