@@ -7,11 +7,11 @@ import re
 import numpy as np
 import pytest
 
+from benchmarks.constants import SIZES
 from benchmarks.decoding import __main__ as decoding, loading, systems
 from benchmarks.decoding.inputs import choose_batches, make_cases, make_transformer
 from benchmarks.decoding.worker import decode
 from benchmarks.interleaved_runs import NotMeasuredError, Threads
-from benchmarks.model_sizes import SIZES
 from command_line.errors import UserError
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
