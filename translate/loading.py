@@ -39,9 +39,7 @@ class ModelOptions:
 
     export_dir: pathlib.Path | None = option(None, **EXPORT_DIR)
     server: str | None = option(
-        None,
-        "a running TF Serving, or https://HOST[:PORT][/PREFIX]",
-        metavar="HOST:PORT",
+        None, "a running TF Serving, asked by gRPC without TLS", metavar="HOST:PORT"
     )
 
 

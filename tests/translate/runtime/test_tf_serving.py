@@ -13,7 +13,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 from command_line.errors import UserError
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.fake_model_server import ProxyCheck, make_certificate, serve_grpc
+from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.fake_models import translate_lines
 from tests.helpers.fake_servable import ServerError
 from tests.helpers.python_subprocess import run_python
@@ -22,7 +22,6 @@ from tests.helpers.signature_requests import ask
 from translate import __main__ as translate
 from translate.document_translation import make_sentence_translator
 from translate.runtime import tf_serving as client
-from translate.runtime.server_address import read_address
 
 Status = grpc.StatusCode
 
@@ -81,7 +80,7 @@ def serve():
 
 
 def connect(address, timeout=20.0, in_flight=4, pauses=(0.01, 0.01)):
-    send = client.make_sender(read_address(address), "translator", timeout)
+    send = client.make_sender(address, "translator", timeout)
     return client.TFServingRuntime(send, in_flight, pauses)
 
 
@@ -193,28 +192,6 @@ def test_another_model_is_refused_in_one_line(serve, change, tmp_path, refused):
     assert f"an answer without `{name}` for each text" in line
 
 
-def test_tls_a_token_and_a_prefix(translate_file, refused, tmp_path, monkeypatch):
-    monkeypatch.setattr(client, "PAUSES", ())
-    certificate = make_certificate(tmp_path)
-    gate = ProxyCheck("/mt/en", "s3cret~", certificate)
-    (tmp_path / "token").write_text("s3cret~\n")
-    options = [f"--token-file={tmp_path / 'token'}"]
-    trust = f"--ca-certificate={certificate}"
-
-    with serve_grpc(Capitals(), 0, gate) as address:
-        server = f"--server=https://{address}/mt/en/"
-        assert translate_file(b"a\n", server, trust, *options) == b"A\n"
-
-        options.append(f"--input={tmp_path / 'in'}")
-        line = refused(translate, server[:-3], trust, *options)
-        assert "UNIMPLEMENTED" in line
-        (tmp_path / "token").write_text("another-s3cret~")
-        line = refused(translate, server, trust, *options)
-        assert "got Bearer ***" in line
-        assert "s3cret" not in line
-        assert "certificate" in refused(translate, server, *options).lower()
-
-
 def test_waits_for_a_server_that_starts_late():
     with socket.create_server(("localhost", 0)) as free:
         port = free.getsockname()[1]
@@ -265,21 +242,11 @@ def test_grpc_without_its_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_serving.apis", None)
 
     with pytest.raises(UserError, match="--server needs the extra `train`: pip"):
-        client.make_sender(read_address("localhost:1"), "translator", 1)
+        client.make_sender("localhost:1", "translator", 1)
 
 
-@pytest.mark.parametrize(
-    ("server", "netloc", "prefix"),
-    [
-        ("https://mt.example.org", "mt.example.org:443", ""),
-        ("http://mt.example.org/en/", "mt.example.org:80", "/en"),
-        ("https://mt.example.org:8501/mt", "mt.example.org:8501", "/mt"),
-        ("http://[::1]:8501", "[::1]:8501", ""),
-        ("localhost:8500", "localhost:8500", ""),
-    ],
-)
-def test_the_address_is_that_of_the_url(server, netloc, prefix):
-    address = read_address(server)
+@pytest.mark.parametrize("server", ["localhost", "https://a.example:443", "a@b:1"])
+def test_refuses_what_is_no_address(server, refused):
+    line = refused(translate, f"--server={server}")
 
-    assert (address.netloc, address.prefix) == (netloc, prefix)
-    assert address.tls == server.startswith("https:")
+    assert f"--server must be HOST:PORT. Received: {server}" in line
