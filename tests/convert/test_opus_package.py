@@ -164,7 +164,7 @@ def write_zip(folder, content, *names):
         (
             "a.zip",
             lambda f: write_zip(f, "1", "a/m.npz", "b/m.npz"),
-            "one file of each name. Received: a/m.npz and b/m.npz in ",
+            "one *.npz. Received: a/m.npz, b/m.npz in it",
         ),
     ],
 )

@@ -14,10 +14,10 @@ from export.ctranslate2.model_directory import (
     import_libraries,
     read_tokenizers,
 )
-from export.model.signature_inputs import LANGUAGE_INPUTS
 from keras_transformer import SubwordTokenizer
 from text_processing.language_tags import LanguageTags
-from translate.runtime.runtime import Runtime, count_batches
+from translate.runtime.bounded_batches import count_batches
+from translate.runtime.runtime import Runtime
 
 
 class Hypothesis(NamedTuple):
@@ -80,8 +80,7 @@ class CTranslate2Runtime(Runtime):
         """The tags before sources, and those that translations begin with."""
         if self.languages is None:
             return [], []
-        codes = [self._codes.get(name, "") for name in LANGUAGE_INPUTS]
-        return self.languages.find(*self.languages.complete(*codes))
+        return self.languages.find(*self.languages.complete(*self._codes))
 
     def _tokenize(self, text):
         """Returns the subwords of each text, and whether each was cut."""

@@ -6,7 +6,8 @@ import numpy as np
 
 from export.litert.translator_loading import load_translator
 from text_processing.language_tags import LanguageTags
-from translate.runtime.runtime import Runtime, count_batches
+from translate.runtime.bounded_batches import count_batches
+from translate.runtime.runtime import Runtime
 
 METHODS = {
     "serving_default": "_translate",
@@ -40,7 +41,7 @@ class LiteRTRuntime(Runtime):
     def for_languages(self, source: str, target: str) -> "LiteRTRuntime":
         view = super().for_languages(source, target)
         if view is not self:
-            view._translator = self._translator.for_languages(**view._codes)
+            view._translator = self._translator.for_languages(*view._codes)
         return view
 
     def ask(
