@@ -229,8 +229,7 @@ class Runtime(abc.ABC):
 
     def _align_subwords(self, pairs) -> Iterator[tuple]:
         """Yields attention `(T, S)`, source and target subwords of each pair."""
-        sources, targets = map(strings, zip(*pairs, strict=True))
-        outputs = self.ask("align", {"source": sources, "target": targets})
+        outputs = self._ask_pairs("align", pairs)
         if missing := [name for name in ALIGN_OUTPUTS if name not in outputs]:
             raise ValueError(
                 f"`align` must return {', '.join(ALIGN_OUTPUTS)}. "
@@ -241,6 +240,10 @@ class Runtime(abc.ABC):
         ):
             source, target = ([p for p in side if p] for side in pieces)
             yield attention[: len(target), : len(source)], source, target
+
+    def _ask_pairs(self, signature, pairs):
+        sources, targets = map(strings, zip(*pairs, strict=True))
+        return self.ask(signature, {"source": sources, "target": targets})
 
     @functools.cached_property
     def knows_placeholders(self) -> bool:
@@ -269,19 +272,12 @@ class Runtime(abc.ABC):
         return found
 
     def find_words(self, pairs: list[tuple[str, str]]) -> list[dict]:
-        """Returns the words of sentences and of their translations.
-
-        See `group_words`.
-        """
-        sources, targets = map(strings, zip(*pairs, strict=True))
-        scored = self.ask("score", {"source": sources, "target": targets})
+        """Returns the words of sentences and translations; see `group_words`."""
+        scored = self._ask_pairs("score", pairs)["token_log_probabilities"]
+        rows = zip(self._align_subwords(pairs), scored, strict=True)
         return [
             group_words(source, target, attention, log_probabilities)
-            for (attention, source, target), log_probabilities in zip(
-                self._align_subwords(pairs),
-                scored["token_log_probabilities"],
-                strict=True,
-            )
+            for (attention, source, target), log_probabilities in rows
         ]
 
     def probe(self) -> None:
