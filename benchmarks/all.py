@@ -184,10 +184,13 @@ def main(argv: list[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    help_ = "what to measure (default: all)"
-    parser.add_argument("names", nargs="*", choices=[*read_measurements()], help=help_)
+    known = ", ".join(read_measurements())
+    parser.add_argument("names", nargs="*", help=f"of {known} (default: all)")
+    names = parser.parse_args(argv).names
+    if unknown := {*names} - {*read_measurements()}:
+        parser.error(f"NAME must be one of {known}. Received: {', '.join(unknown)}")
     with exit_on_user_error():
-        run(parser.parse_args(argv).names)
+        run(names)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from benchmarks import all as measuring
 from command_line.errors import UserError
 from tests.helpers.error_capture import refusal
 
-PRINT = "python -c 'print(\"$D\")'"
+PRINT = "python -c \"print('$D')\""
 TABLE = "python -c 'print(\"| a |\\n|---|\\n| 1 |\")'"
 MEASUREMENTS = f"""
 lines = '''
@@ -107,7 +107,7 @@ def test_every_command_of_the_project_begins_with_a_program():
 
 
 def test_refuses_an_unknown_name(capsys):
-    assert "invalid choice: 'nothing'" in refusal(capsys, measuring.main, ["nothing"])
+    assert "Received: nothing" in refusal(capsys, measuring.main, ["nothing"])
 
 
 @pytest.mark.parametrize(
