@@ -57,7 +57,7 @@ def translate_lines(
     source tokens, padding included. The `counts` grow by the sentences (`"lines"`)
     and by those that were cut at the model's limit of tokens (`"truncated"`).
     `translate` is a function from lines and their numbers, counted from 1, to the
-    outputs, such as a `Sampler`; `None` translates by beam search.
+    outputs, such as those of `make_sampler`; `None` translates by beam search.
     """
 
     def answer(batch):

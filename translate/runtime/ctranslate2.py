@@ -120,7 +120,10 @@ class CTranslate2Runtime(Runtime):
         ]
         for places, results in zip(groups.values(), running, strict=True):
             for place, result in zip(places, results, strict=True):
-                best[place] = self._best(sources[place], result.result())
+                result = result.result()
+                pairs = zip(result.hypotheses, result.scores, strict=True)
+                hypotheses = [self._score(sources[place], *pair) for pair in pairs]
+                best[place] = max(hypotheses, key=lambda each: each.score)
         return best
 
     def _search(self, sources):
@@ -145,14 +148,6 @@ class CTranslate2Runtime(Runtime):
             return_scores=True,
             asynchronous=True,
         )
-
-    def _best(self, source, result):
-        """Returns the best hypothesis of a source, by our rule."""
-        hypotheses = [
-            self._score(source, *pair)
-            for pair in zip(result.hypotheses, result.scores, strict=True)
-        ]
-        return max(hypotheses, key=lambda hypothesis: hypothesis.score)
 
     def _score(self, source, pieces, log_probability):
         """Converts a result of CTranslate2 to a `Hypothesis`."""

@@ -9,14 +9,6 @@ from text_processing.language_tags import LanguageTags
 from translate.runtime.bounded_batches import count_batches
 from translate.runtime.runtime import Runtime
 
-METHODS = {
-    "serving_default": "_translate",
-    "translate_nbest": "_translate_nbest",
-    "sample": "_sample",
-    "align": "_align",
-    "score": "_score",
-}
-
 
 class LiteRTRuntime(Runtime):
     """A version of an export for LiteRT.
@@ -28,7 +20,7 @@ class LiteRTRuntime(Runtime):
         UserError: If LiteRT is not installed.
     """
 
-    signatures = METHODS.keys()
+    signatures = ("serving_default", "translate_nbest", "sample", "align", "score")
 
     def __init__(self, folder: pathlib.Path):
         self._translator = load_translator(folder)
@@ -49,9 +41,9 @@ class LiteRTRuntime(Runtime):
     ) -> dict[str, np.ndarray]:
         self.require(signature)
         arrays = {name: np.asarray(value) for name, value in inputs.items()}
-        return getattr(self, METHODS[signature])(**arrays)
+        return getattr(self, f"_{signature}")(**arrays)
 
-    def _translate(self, text):
+    def _serving_default(self, text):
         return as_outputs(self._translator.translate(text.tolist()))
 
     def _translate_nbest(self, text, beam_size=None, **options):

@@ -13,7 +13,7 @@ from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.fake_servable import Servable
 from tests.helpers.multilingual_runs import FORCED, OWN, write_run
 from translate import evaluate, explain
-from translate.loading import choose_languages, load_export
+from translate.loading import LanguageOptions, choose_languages, load_export
 from translate.runtime.tf_serving import TFServingRuntime, make_sender
 
 KINDS = {"own": OWN, "forced": FORCED}
@@ -171,5 +171,6 @@ def test_the_runner_names_the_languages_that_it_has():
 
 def test_a_model_of_one_pair_takes_no_target_language():
     with pytest.raises(UserError, match="must be left out for a model of one pair"):
-        choose_languages(FunctionRuntime(None), "en", "de")
-    assert choose_languages(FunctionRuntime(None), "en", "").language == "en"
+        choose_languages(FunctionRuntime(None), LanguageOptions(target_language="de"))
+    english = LanguageOptions(source_language="en")
+    assert choose_languages(FunctionRuntime(None), english).language == "en"
