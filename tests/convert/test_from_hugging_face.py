@@ -313,7 +313,7 @@ def edit(name, **changes):
         (
             "m2m-100",
             edit("tokenizer_config.json", language_codes="mine"),
-            "language_codes of .* one of .*'mine'",
+            "language_codes of .* be 'm2m100'.*'mine'",
         ),
         ("m2m-100", lambda f: (f / SPM).unlink(), f"no such file: .*{SPM}"),
         ("nllb-200", lambda f: (f / "tokenizer.json").unlink(), "codes of languages"),

@@ -171,27 +171,6 @@ def test_tries_again_where_the_server_may_come_back(serve, statuses, tries, mess
     assert capitals.count == tries
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"translation": np.zeros(2, np.float32)},
-        {"translation": np.array([b"A"], object)},
-        {"truncated": np.zeros([2, 1], bool)},
-    ],
-)
-def test_another_model_is_refused_in_one_line(serve, change, tmp_path, refused):
-    capitals, address = serve()
-    predict = capitals.predict
-    capitals.predict = lambda *args: {**predict(*args), **change}
-    (tmp_path / "in").write_text("a\nb\n")
-
-    line = refused(translate, "--server", address, "--input", tmp_path / "in")
-
-    (name,) = change
-    assert "must be of a translation model. Received: " in line
-    assert f"an answer without `{name}` for each text" in line
-
-
 def test_waits_for_a_server_that_starts_late():
     with socket.create_server(("localhost", 0)) as free:
         port = free.getsockname()[1]
