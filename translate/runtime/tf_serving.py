@@ -3,7 +3,6 @@
 import collections
 import concurrent.futures
 import dataclasses
-import math
 import random
 import re
 import textwrap
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from command_line.errors import UserError, require_extra
-from command_line.options import flag, option
+from command_line.options import option, positive
 from export.bundle.server_config import WARMUP_BATCH_SIZES
 from export.model.signature_inputs import LANGUAGE_INPUTS
 from translate.runtime.runtime import SIGNATURE, Runtime
@@ -203,25 +202,15 @@ def shorten_message(message: object) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClientOptions:
-    """Options of a client, apart from the server's address.
-
-    Raises:
-        UserError: If one is out of range.
-    """
+    """Options of a client, apart from the server's address."""
 
     model_name: str = option(MODEL_NAME, "the server's name of the model")
-    timeout: float = option(120, "seconds to wait for the outputs of a batch", float)
-    in_flight: int = option(4, "batches sent before the first is answered", int)
-
-    def __post_init__(self):
-        for name, wanted, good in (
-            ("timeout", "above 0 and finite", 0 < self.timeout < math.inf),
-            ("in_flight", "1 or more", self.in_flight >= 1),
-        ):
-            if not good:
-                raise UserError(
-                    f"{flag(name)} must be {wanted}. Received: {getattr(self, name)}"
-                )
+    timeout: float = option(
+        120, "seconds to wait for the outputs of a batch", positive(float)
+    )
+    in_flight: int = option(
+        4, "batches sent before the first is answered", positive(int)
+    )
 
 
 def connect(server: str, options: ClientOptions) -> TFServingRuntime:
