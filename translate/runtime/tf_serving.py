@@ -19,7 +19,7 @@ from translate.runtime.runtime import SIGNATURE, Runtime
 
 PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before each retry, on average.
 MODEL_NAME = "translator"
-ADDRESS = re.compile(r"[^\s/@]+:\d+")
+ADDRESS = re.compile(r"([^\s/@:\[\]]+|\[[\da-fA-F:.]+\]):\d+")
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
 # Requests that show whether a server has a signature.
 TEXT = np.array([b"a"], object)
@@ -220,6 +220,8 @@ def connect(server: str, options: ClientOptions) -> TFServingRuntime:
         UserError: If the address is invalid.
     """
     if not ADDRESS.fullmatch(server):
-        raise UserError(f"--server must be HOST:PORT. Received: {server}")
+        # The part before an @ may hold a password.
+        received = server.rpartition("@")[2]
+        raise UserError(f"--server must be HOST:PORT. Received: {received}")
     send = make_sender(server, options.model_name, options.timeout)
     return TFServingRuntime(send, options.in_flight, PAUSES)

@@ -222,10 +222,3 @@ def test_grpc_without_its_package_says_what_to_install(monkeypatch):
 
     with pytest.raises(UserError, match="--server needs the extra `train`: pip"):
         client.make_sender("localhost:1", "translator", 1)
-
-
-@pytest.mark.parametrize("server", ["localhost", "https://a.example:443", "a@b:1"])
-def test_refuses_what_is_no_address(server, refused):
-    line = refused(translate, f"--server={server}")
-
-    assert f"--server must be HOST:PORT. Received: {server}" in line
