@@ -19,7 +19,6 @@ from tests.helpers.fake_servable import ServerError
 from tests.helpers.python_subprocess import run_python
 from tests.helpers.service_client import in_thread
 from tests.helpers.signature_requests import ask
-from translate import __main__ as translate
 from translate.document_translation import make_sentence_translator
 from translate.runtime import tf_serving as client
 
