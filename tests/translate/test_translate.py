@@ -1,10 +1,8 @@
 import gzip
 import hashlib
-import io
 import json
 import os
 import shutil
-import sys
 
 import numpy as np
 import pytest
@@ -107,15 +105,6 @@ def test_lines_that_were_cut_are_counted(run, tmp_path, monkeypatch, capsys):
     captured = capsys.readouterr()
     assert captured.err == note
     assert json.loads(captured.out)["truncated"] == 2
-
-
-def test_standard_input_is_translated_to_standard_output(monkeypatch, capsysbinary):
-    monkeypatch.setattr(translate, "load", lambda options: FunctionRuntime(Spy()))
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\ntwo")))
-
-    translate.main(["--export-dir=x"])
-
-    assert capsysbinary.readouterr().out == b"ONE\nTWO\n"
 
 
 def test_a_byte_order_mark_is_not_translated(run):
