@@ -52,6 +52,7 @@ class Both:
 
     length_penalty = 1.0
     before, forced = [], []  # Tags of sources and of translations.
+    options = {}  # Of their search.
 
     def __init__(self, folder, kind):
         self.folder, run = folder / "theirs", folder / "run"
@@ -80,9 +81,8 @@ class Both:
         )
 
     def read(self, kind, arguments):
-        self.sources, self.targets, *_ = read_vocabularies(
-            self.folder, self.configuration
-        )
+        found = read_vocabularies(self.folder, self.configuration)
+        self.sources, self.targets, *_ = found
 
     def to_theirs(self, ids, vocabulary):
         ids = np.asarray(ids)
@@ -108,7 +108,7 @@ class Both:
                 ),
             ).logits.numpy()
 
-    def translate(self, source_ids, beam_size, **options):
+    def translate(self, source_ids, beam_size):
         """Returns their translations, in our ids without BOS."""
         import torch
 
@@ -120,7 +120,7 @@ class Both:
                 length_penalty=self.length_penalty,
                 early_stopping=False,
                 do_sample=False,
-                **options,
+                **self.options,
             )
         ours = np.zeros(self.configuration.vocabulary_size, int)
         known = np.array([1, 2, *range(4, len(self.targets))])
@@ -183,11 +183,8 @@ class Tagged(Both):
             [self.ids[tag] for tag in tags]
             for tags in LanguageTags(**arguments["languages"]).find(source, target)
         )
-
-    def translate(self, source_ids, beam_size):
         tag = int(self.targets.rows[self.forced[0]])
-        options = {"forced_bos_token_id": tag, "forced_eos_token_id": 2}
-        return super().translate(source_ids, beam_size, **options)
+        self.options = {"forced_bos_token_id": tag, "forced_eos_token_id": 2}
 
 
 @pytest.fixture(

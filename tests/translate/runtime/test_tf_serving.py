@@ -1,4 +1,5 @@
 import contextlib
+import functools
 import re
 import socket
 import sys
@@ -28,7 +29,7 @@ Status = grpc.StatusCode
 class Capitals:
     """Stands where a `Servable` would: translates into capitals.
 
-    The first requests fail with a status of `answers`, or wait for those seconds.
+    The first requests fail with a status of `answers`, or wait for that function.
     """
 
     version = 1
@@ -50,14 +51,11 @@ class Capitals:
             self.count += 1
             self.running += 1
             self.most_running = max(self.most_running, self.running)
-            answer = self._answers.pop(0) if self._answers else 0
+            answer = self._answers.pop(0) if self._answers else int
         try:
             if isinstance(answer, Status):
                 raise ServerError(answer, "two\nlines")
-            if callable(answer):
-                answer()
-            else:
-                time.sleep(answer)
+            answer()
         finally:
             with self._lock:
                 self.running -= 1
@@ -81,10 +79,6 @@ def serve():
 def connect(address, timeout=20.0, in_flight=4, pauses=(0.01, 0.01)):
     send = client.make_sender(address, "translator", timeout)
     return client.TFServingRuntime(send, in_flight, pauses)
-
-
-def translations(outputs):
-    return outputs["translation"].tolist()
 
 
 def test_translates_as_the_export_does(servable, translate_file):
@@ -119,7 +113,8 @@ def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
 def test_keeps_the_order_with_many_batches_in_flight(serve):
     pauses = np.random.default_rng(0).uniform(0.001, 0.05, 30)
     three = threading.Barrier(3, timeout=60)
-    capitals, address = serve(*[three.wait] * 3, *pauses)
+    waits = [functools.partial(time.sleep, pause) for pause in pauses]
+    capitals, address = serve(*[three.wait] * 3, *waits)
     lines = [b"line %d" % i for i in range(40)]
 
     found = translate_lines(connect(address, in_flight=3), lines, 1)
@@ -162,7 +157,7 @@ def test_tries_again_where_the_server_may_come_back(serve, statuses, tries, mess
     ask = connect(address, timeout=0.4 if is_silent else 60.0).translate_batch
 
     if message is None:
-        assert translations(ask([b"a"])) == [b"A"]
+        assert ask([b"a"])["translation"].tolist() == [b"A"]
     else:
         with pytest.raises(UserError, match=message):
             ask([b"a"])
@@ -182,7 +177,7 @@ def test_waits_for_a_server_that_starts_late():
     with serve_grpc(Capitals(), port):
         thread.join()
 
-    assert translations(found[0]) == [b"A"]
+    assert found[0]["translation"].tolist() == [b"A"]
 
 
 def test_an_error_ends_the_waiting_of_all_batches():
