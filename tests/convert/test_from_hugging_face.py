@@ -52,7 +52,6 @@ class Both:
 
     length_penalty = 1.0
     before, forced = [], []  # Tags of sources and of translations.
-    options = {}  # Of their search.
 
     def __init__(self, folder, kind):
         self.folder, run = folder / "theirs", folder / "run"
@@ -61,6 +60,7 @@ class Both:
         self.ours = Transformer.from_pretrained(run)
         self.tokenizer = SubwordTokenizer.from_pretrained(run)
         self.configuration = read_configuration(self.folder / "config.json")
+        self.options = {}  # Of their search.
         self.read(kind, json.loads((run / "arguments.json").read_text()))
 
     def write(self, kind):
