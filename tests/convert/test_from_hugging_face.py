@@ -241,8 +241,9 @@ def test_greedy_translations_are_theirs(both):
     )
 
     np.testing.assert_array_equal(found, expected)
-    assert len(set(np.count_nonzero(found, axis=1))) > 5
-    assert len(np.unique(found)) > 20
+    if both.forced:  # Most small models of Marian repeat one piece.
+        assert len(set(np.count_nonzero(found, axis=1))) > 5
+        assert len(np.unique(found)) > 20
 
 
 def test_beams_score_no_less_than_theirs(both):
