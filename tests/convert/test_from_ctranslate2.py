@@ -34,10 +34,6 @@ def convert(folder, run_dir, *vocabulary):
     return Transformer.from_pretrained(run_dir)
 
 
-def load_tokenizer(proto):
-    return sentencepiece.SentencePieceProcessor(model_proto=proto)
-
-
 @pytest.mark.parametrize(
     "precision",
     [
@@ -79,7 +75,9 @@ def check_scores(folder, run_dir, paths):
     found = target_log_probabilities(model, sources, targets)
 
     pieces = [
-        load_tokenizer(proto).encode(texts, out_type=str)
+        sentencepiece.SentencePieceProcessor(model_proto=proto).encode(
+            texts, out_type=str
+        )
         for proto, texts in zip(PROTOS, (TEXTS, TRANSLATIONS), strict=True)
     ]
     config = json.loads((folder / "config.json").read_text())
