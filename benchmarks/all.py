@@ -16,14 +16,10 @@ import json
 import os
 import pathlib
 import re
-import shlex
-import string
 import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable
-from typing import NamedTuple
 
 from benchmarks.interleaved_runs import ROOT
 from benchmarks.machine import describe_machine
@@ -38,47 +34,34 @@ MAX_LOAD = 0.7
 PATHS = (".", ":!docs", ":!tests", ":!*.md", ":!benchmarks/results.json")
 
 
-class Command(NamedTuple):
-    """A command as it stands on the pages, and whether its output is kept."""
+def run_command(text: str) -> str:
+    """Runs a command with Bash; returns its standard output, but for an `@` before it.
 
-    text: str
-    is_kept: bool
-
-    def run(self) -> str:
-        """Runs it, and returns what it wrote to standard output.
-
-        Raises:
-            UserError: If a variable is missing or the command fails.
-        """
-        try:
-            text = string.Template(self.text).substitute(os.environ)
-        except KeyError as error:
-            raise UserError(
-                f"the variable {error.args[0]} must be set; "
-                f"{MEASUREMENTS.name} describes it. Received: none, for "
-                f"{self.text.splitlines()[0]}"
-            ) from None
-        words = shlex.split(text.replace("\\\n", " "))
-        words = [sys.executable if word == "python" else word for word in words]
-        print(f"+ {shlex.join(words)}", file=sys.stderr)
-        stdout = subprocess.PIPE if self.is_kept else None
-        done = subprocess.run(words, cwd=ROOT, stdout=stdout, text=True)
-        if done.returncode:
-            raise UserError(
-                "the command must succeed. Received: status "
-                f"{done.returncode} of {shlex.join(words)}"
-            )
-        return done.stdout or ""
+    Raises:
+        UserError: If it fails, or names a variable that is not set.
+    """
+    command = text.removeprefix("@")
+    scripts = pathlib.Path(sys.executable).parent  # Those of this environment.
+    done = subprocess.run(
+        ["bash", "-euxc", command],
+        cwd=ROOT,
+        env={**os.environ, "PATH": f"{scripts}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE if command == text else None,
+        text=True,
+    )
+    if done.returncode:
+        raise UserError(
+            f"the command must succeed. Received: status {done.returncode} of {command}"
+        )
+    return done.stdout or ""
 
 
-def read_measurements() -> dict[str, list[Command]]:
+def read_measurements() -> dict[str, list[str]]:
     """Returns the commands of each measurement: `\\` at an end continues one."""
+    measurements = tomllib.loads(MEASUREMENTS.read_text("utf-8"))
     return {
-        name: [
-            Command(text.removeprefix("@"), is_kept=text[0] != "@")
-            for text in re.split(r"(?<!\\)\n", commands.strip())
-        ]
-        for name, commands in tomllib.loads(MEASUREMENTS.read_text("utf-8")).items()
+        name: re.split(r"(?<!\\)\n", commands.strip())
+        for name, commands in measurements.items()
     }
 
 
@@ -106,13 +89,7 @@ def check_conditions() -> None:
         )
 
 
-def measure(
-    name: str,
-    commands: list[Command],
-    origin: dict,
-    results: dict,
-    save: Callable[[], None],
-) -> None:
+def measure(name: str, commands: list[str], origin: dict, results: dict, save) -> None:
     """Runs the commands that have no result yet; saves after each."""
     entry = results.get(name)
     if not entry or entry["origin"] != origin:
@@ -123,10 +100,10 @@ def measure(
     for command in commands[len(entry["commands"]) :]:
         save()
         started = time.monotonic()
-        output = command.run()
+        output = run_command(command)
         seconds = round(time.monotonic() - started, 1)
-        done = {"command": command.text, "seconds": seconds, "output": output}
-        entry["commands"].append(done)
+        done = {"command": command.removeprefix("@")}
+        entry["commands"].append({**done, "seconds": seconds, "output": output})
     save()
 
 
@@ -140,7 +117,7 @@ def describe_results(name: str, path: pathlib.Path = RESULTS) -> str:
     entry = json.loads(path.read_text("utf-8")).get(name, {"commands": []})
     commands = read_measurements()[name]
     if len(entry["commands"]) < len(commands):
-        code = in_code("\n".join(command.text for command in commands))
+        code = in_code("\n".join(command.removeprefix("@") for command in commands))
         return f"{code}\n\n*Not measured.*"
     parts, waiting = [], []
     for done in entry["commands"]:
@@ -202,22 +179,18 @@ def run(names: list[str]) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    known = read_measurements()
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.all",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = f"what to measure (default: all): {', '.join(known)}"
-    parser.add_argument("names", nargs="*", metavar="NAME", help=names)
-    args = parser.parse_args(argv)
+    known = ", ".join(read_measurements())
+    parser.add_argument("names", nargs="*", help=f"of {known} (default: all)")
+    names = parser.parse_args(argv).names
+    if unknown := {*names} - {*read_measurements()}:
+        parser.error(f"NAME must be one of {known}. Received: {', '.join(unknown)}")
     with exit_on_user_error():
-        if unknown := set(args.names) - {*known}:
-            raise UserError(
-                f"NAME must be one of {', '.join(known)}. "
-                f"Received: {', '.join(unknown)}"
-            )
-        run(args.names)
+        run(names)
 
 
 if __name__ == "__main__":

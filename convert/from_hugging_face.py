@@ -2,7 +2,6 @@
 
 import pathlib
 import re
-from typing import NamedTuple
 
 import numpy as np
 
@@ -58,14 +57,6 @@ NAMES = {
 TAG = re.compile(r"__(\w+)__|[a-z]{3}_[A-Z][a-z]{3}")
 # The first pieces of NLLB-200, before those of its SentencePiece model.
 FIRST_PIECES = ("<s>", "<pad>", "</s>", "<unk>")
-
-
-class AddedToken(NamedTuple):
-    """A token that is not in the SentencePiece model."""
-
-    content: str
-    id: int
-    special: bool  # Whether it is never part of a text.
 
 
 def tensor_name_of(path: tuple[str, ...]) -> str:
@@ -187,8 +178,8 @@ def read_tagged_vocabulary(
         path = folder / "vocab.json"
         table = read_json(path)
         codes = enumerate(read_language_codes(folder), len(table))
-        added += [AddedToken(f"__{code}__", id_, True) for id_, code in codes]
-    matches = [match for t in added if (match := TAG.fullmatch(t.content))]
+        added |= {f"__{code}__": (id_, True) for id_, code in codes}
+    matches = [match for token in added if (match := TAG.fullmatch(token))]
     tags = {match[1] or match[0]: match[0] for match in matches}
     if not tags:
         raise UserError(
@@ -196,7 +187,8 @@ def read_tagged_vocabulary(
             f"Received: {folder}, without them"
         )
     size = configuration.vocabulary_size
-    table = check_ids({**table, **{t.content: t.id for t in added}}, size, path)
+    table |= {token: id_ for token, (id_, _) in added.items()}
+    table = check_ids(table, size, path)
     specials = find_specials(table, configuration, path, begins=False)
     if BOS_ID not in specials and "<s>" in table:
         table[OTHER_BOS] = table.pop("<s>")
@@ -206,14 +198,18 @@ def read_tagged_vocabulary(
     # Not generated: its logit would be that of the token with which targets begin.
     vocabulary.rows[BOS_ID] = configuration.bos_id
     types = dict.fromkeys((OTHER_BOS, *rest), PIECE.CONTROL)
-    for token in added:
-        types[token.content] = PIECE.CONTROL if token.special else PIECE.USER_DEFINED
+    for token, (_, is_special) in added.items():
+        types[token] = PIECE.CONTROL if is_special else PIECE.USER_DEFINED
     proto = replace_ids(proto, vocabulary.pieces, types=types)
     return vocabulary, proto, LanguageTags(tags, tags, is_forced=True)
 
 
-def read_added_tokens(folder: pathlib.Path) -> list[AddedToken]:
-    found = []
+def read_added_tokens(folder: pathlib.Path) -> dict[str, tuple[int, bool]]:
+    """Returns the tokens that are not in the SentencePiece model.
+
+    Each has its id, and whether it is never part of a text.
+    """
+    found = {}
     for name in ("tokenizer_config.json", "tokenizer.json"):
         path = folder / name
         content = read_json(path) if path.exists() else {}
@@ -222,7 +218,7 @@ def read_added_tokens(folder: pathlib.Path) -> list[AddedToken]:
             decoder = content.get("added_tokens_decoder", {})
             tokens = [*content.get("added_tokens", [])]
             tokens += [{**token, "id": int(id_)} for id_, token in decoder.items()]
-            found += [AddedToken(t["content"], t["id"], t["special"]) for t in tokens]
+            found |= {t["content"]: (t["id"], t["special"]) for t in tokens}
     return found
 
 

@@ -21,15 +21,12 @@ MUST_BE = {
 M2M_100 = {"activation_function": "relu", "scale_embedding": True}
 M2M_100 |= {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
 # Languages of M2M-100's tokenizer; their tags follow its vocabulary.
-LANGUAGES = {
-    "m2m100": """
-        af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr
-        fy ga gd gl gu ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb
-        lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd
-        si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu
-    """,
-    "wmt21": "en ha is ja cs ru zh de",
-}
+LANGUAGES = """
+    af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy
+    ga gd gl gu ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo
+    lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq
+    sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu
+"""
 # Values of search options, for which `None` is the other supported value.
 SEARCH_MUST_BE = {
     "do_sample": False,
@@ -145,5 +142,6 @@ def read_decoding(
 def read_language_codes(folder: pathlib.Path) -> list[str]:
     """Returns the languages of M2M-100, in the order of their tags."""
     path = folder / "tokenizer_config.json"
-    options = CheckedOptions(read_json(path) if path.exists() else {}, path)
-    return options.choice("language_codes", LANGUAGES, "m2m100").split()
+    found = read_json(path) if path.exists() else {}
+    CheckedOptions(found, path).check({"language_codes": "m2m100"})
+    return LANGUAGES.split()

@@ -131,14 +131,11 @@ def measure(sizes: Sizes) -> list[dict]:
     ]
 
 
-def fit(rows: list[dict], axis: str, value: str) -> float | None:
+def fit(rows: list[dict], axis: str, value: str) -> float:
     """Returns the slope of a value against an axis, both by logarithm."""
     chosen = sorted(rows, key=lambda row: row[axis])[-FITTED_POINTS:]
-    values = [row[value] for row in chosen]
-    if len(chosen) < 2 or not all(values):
-        return None
-    places = np.log([row[axis] for row in chosen])
-    return float(np.polyfit(places, np.log(values), 1)[0])
+    places, values = (np.log([row[key] for row in chosen]) for key in (axis, value))
+    return float(np.polyfit(places, values, 1)[0])
 
 
 def format_rows(rows: list[dict]) -> str:
@@ -170,7 +167,7 @@ def format_exponents(rows: list[dict]) -> str:
                     if (row["axis"], row["kind"], row["direction"]) == wanted
                 ]
                 found = [fit(chosen, axis, value) for value in values.values()]
-                cells[-1] += [paper, *(f and f"{f:.2f}" for f in found)]
+                cells[-1] += [paper, *(f"{f:.2f}" for f in found)]
     head = ["layer", "", "Table 1", "n: paper", *values, "d: paper", *values]
     return format_table(head, cells)
 

@@ -67,8 +67,8 @@ def load_pairs(
 ) -> dict[tuple[str, str], Runtime]:
     """Loads the model of each pair of codes; one location is loaded once.
 
-    A location is the folder of an export, or `[NAME@]HOST:PORT` or
-    `[NAME@]https://…`, where `NAME` is the model's name on that server.
+    A location is the folder of an export, or `[NAME@]HOST:PORT`, where `NAME` is the
+    model's name on that server.
 
     Raises:
         UserError: If a pair is given twice, its model is missing or lacks a language,

@@ -140,8 +140,7 @@ class ServeOptions(GlossaryOptions):
 
     pair: list[Pair] = option(
         help="languages and what translates them: an export's folder, or the "
-        "address of a TF Serving, [MODEL@]HOST:PORT or "
-        "[MODEL@]https://…; once for each pair",
+        "address of a TF Serving, [MODEL@]HOST:PORT; once for each pair",
         kind=read_pair,
         action="append",
         metavar="SOURCE:TARGET=LOCATION",

@@ -16,7 +16,7 @@ from serve.metrics import Metrics
 from serve.options import LimitOptions
 from serve.schemas import http_error
 from serve.threads import FairExecutor
-from translate.runtime.runtime import ALTERNATIVES, MARKUP, PROBE, Runtime, Translation
+from translate.runtime.runtime import ALTERNATIVES, MARKUP, Runtime, Translation
 from translate.segmentation import SplitText, find_sentences, split_texts
 
 Models = dict[tuple[str, str], Runtime]  # By the codes of a pair.
@@ -99,7 +99,7 @@ class TranslationService:
         routes = {route.batcher: route for route in self._routes.values()}
         answers = await asyncio.gather(
             *(
-                batcher.is_responsive(route.model.translate, PROBE[0])
+                batcher.is_responsive(route.model.translate, "a")
                 for batcher, route in routes.items()
             )
         )

@@ -3,7 +3,6 @@
 import ast
 import doctest
 import importlib
-import inspect
 import pathlib
 import pkgutil
 
@@ -23,27 +22,11 @@ MODULES = [
 ]
 
 
-def documented(module):
-    """Yields the name and docstring of a module and all it defines."""
-    yield module.__name__, module.__doc__
-    for name, value in vars(module).items():
-        if getattr(value, "__module__", None) != module.__name__:
-            continue
-        if inspect.isclass(value) or inspect.isfunction(value):
-            yield f"{module.__name__}.{name}", value.__doc__
-        if inspect.isclass(value):
-            for method, function in vars(value).items():
-                function = getattr(function, "__func__", function)
-                if inspect.isfunction(function):
-                    yield (f"{module.__name__}.{name}.{method}", function.__doc__)
-
-
 EXAMPLES = [
-    pytest.param(module, examples, id=name)
+    pytest.param(module, test.examples, id=test.name)
     for module in MODULES
-    for name, docstring in documented(module)
-    for examples in [doctest.DocTestParser().get_examples(docstring or "")]
-    if examples
+    for test in doctest.DocTestFinder().find(module)
+    if test.examples
 ]
 
 

@@ -31,7 +31,7 @@ from translate.document_translation import (
 from translate.line_batching import print_warnings, translate_lines
 from translate.loading import TranslatorOptions, load
 from translate.runtime.runtime import Runtime
-from translate.sampling import Sampler, SamplingOptions
+from translate.sampling import SamplingOptions, make_sampler
 from translate.scoring.parse_scores import describe_repairs, repair_trees
 
 LINES = "lines"  # Not documents: alignment of lines matters to corpora.
@@ -150,7 +150,7 @@ def translate_each_line(
     """Yields the translation of each line, and prints warnings."""
     translate = None
     if options.sampling.sample:
-        translate = Sampler(runtime, options.sampling)
+        translate = make_sampler(runtime, options.sampling)
     counts, repairs = collections.Counter(), collections.Counter()
     if options.trees:
         lines, sentences = itertools.tee(lines)

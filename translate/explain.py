@@ -10,32 +10,21 @@ import pathlib
 from command_line.errors import exit_on_user_error
 from command_line.options import option, parse_command
 from export.bundle.versions import EXPORT_DIR
-from translate.loading import (
-    SOURCE_LANGUAGE,
-    TARGET_LANGUAGE,
-    choose_languages,
-    load_export,
-)
+from translate.loading import LanguageOptions, choose_languages, load_export
 from translate.report.explanation_page import SIGNATURES, describe_translation, render
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ExplainOptions:
+class ExplainOptions(LanguageOptions):
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     text: str = option(help="sentence to translate")
-    source_language: str = option("", **SOURCE_LANGUAGE)
-    target_language: str = option("", **TARGET_LANGUAGE)
     output: pathlib.Path = option(
         help="HTML file to write", kind=pathlib.Path, metavar="FILE"
     )
 
 
 def run(options: ExplainOptions) -> None:
-    runtime = choose_languages(
-        load_export(options.export_dir),
-        options.source_language,
-        options.target_language,
-    )
+    runtime = choose_languages(load_export(options.export_dir), options)
     runtime.require(*SIGNATURES)
     # Python represents bytes that are not UTF-8 as surrogates.
     text = options.text.encode("utf-8", "surrogateescape")

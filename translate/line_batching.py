@@ -10,8 +10,7 @@ import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 
-from command_line.errors import UserError
-from command_line.options import option
+from command_line.options import option, positive
 from translate.runtime.bounded_batches import cut_batches
 from translate.runtime.runtime import Runtime
 
@@ -24,24 +23,14 @@ MIN_TOKENS = 8
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchOptions:
-    """Batch size of translation.
-
-    Raises:
-        UserError: If it is below 1.
-    """
+    """Batch size of translation."""
 
     batch_tokens: int = option(
         1024,
         "source tokens at a time, one counted as four bytes, and a line as "
         f"{MIN_TOKENS} or more",
-        int,
+        positive(int),
     )
-
-    def __post_init__(self):
-        if self.batch_tokens < 1:
-            raise UserError(
-                f"--batch-tokens must be 1 or more. Received: {self.batch_tokens}"
-            )
 
 
 def translate_lines(
@@ -57,7 +46,7 @@ def translate_lines(
     source tokens, padding included. The `counts` grow by the sentences (`"lines"`)
     and by those that were cut at the model's limit of tokens (`"truncated"`).
     `translate` is a function from lines and their numbers, counted from 1, to the
-    outputs, such as a `Sampler`; `None` translates by beam search.
+    outputs, such as those of `make_sampler`; `None` translates by beam search.
     """
 
     def answer(batch):

@@ -22,16 +22,6 @@ RUNTIMES = {
     LITERT_STEP: LiteRTRuntime,
 }
 
-SOURCE_LANGUAGE = {
-    "help": "code of the texts' language, for a model that has several, and for the "
-    "splitting of documents into sentences",
-    "metavar": "CODE",
-}
-TARGET_LANGUAGE = {
-    "help": "code of the translations' language, for a model that has several",
-    "metavar": "CODE",
-}
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelOptions:
@@ -39,9 +29,7 @@ class ModelOptions:
 
     export_dir: pathlib.Path | None = option(None, **EXPORT_DIR)
     server: str | None = option(
-        None,
-        "a running TF Serving, or https://HOST[:PORT][/PREFIX]",
-        metavar="HOST:PORT",
+        None, "a running TF Serving, asked by gRPC without TLS", metavar="HOST:PORT"
     )
 
 
@@ -57,7 +45,24 @@ class GlossaryOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TranslatorOptions(BatchOptions, GlossaryOptions):
+class LanguageOptions:
+    """Codes of the languages, for a model that has several."""
+
+    source_language: str = option(
+        "",
+        "code of the texts' language, for a model that has several, and for the "
+        "splitting of documents into sentences",
+        metavar="CODE",
+    )
+    target_language: str = option(
+        "",
+        "code of the translations' language, for a model that has several",
+        metavar="CODE",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslatorOptions(BatchOptions, GlossaryOptions, LanguageOptions):
     """The model, its languages and client, the batch size and a glossary."""
 
     glossary: GlossaryFile | None = option(
@@ -69,31 +74,29 @@ class TranslatorOptions(BatchOptions, GlossaryOptions):
         metavar="FILE",
     )
     model: ModelOptions = mutually_exclusive()
-    source_language: str = option("", **SOURCE_LANGUAGE)
-    target_language: str = option("", **TARGET_LANGUAGE)
     client: ClientOptions = part("with --server")
 
 
 def load(options: TranslatorOptions) -> Runtime:
     """Returns the runtime that the options name, with languages and glossary."""
     glossary = options.glossary and read_glossary(options.glossary, options.match_case)
-    codes = options.source_language, options.target_language
     if options.model.server:
         runtime = connect(options.model.server, options.client)
-        if any(codes):
+        if options.source_language or options.target_language:
             runtime.find_language_inputs()
     else:
         runtime = load_export(options.model.export_dir)
-    runtime = choose_languages(runtime, *codes)
+    runtime = choose_languages(runtime, options)
     return runtime if glossary is None else runtime.with_glossary(glossary)
 
 
-def choose_languages(runtime: Runtime, source: str, target: str) -> Runtime:
+def choose_languages(runtime: Runtime, options: LanguageOptions) -> Runtime:
     """Returns the runtime for the languages of the options.
 
     Raises:
         UserError: If the model lacks them, or is of one pair.
     """
+    source, target = options.source_language, options.target_language
     view = runtime.for_languages(source, target)
     if target and view is runtime:
         raise UserError(

@@ -5,13 +5,15 @@ reproducible, and a sample depends only on the text and the number of its line.
 """
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
 from command_line.errors import UserError
 from command_line.options import flag, option
 from export.model.request_validation import CHECKS
-from translate.runtime.runtime import Runtime, check_outputs, strings
+from translate.runtime.arrays import check_outputs, strings
+from translate.runtime.runtime import Runtime
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,22 +47,18 @@ class SamplingOptions:
                 raise UserError(f"{flag(name)} must be {wanted}. Received: {value}")
 
 
-class Sampler:
-    """Samples translations of numbered lines.
+def make_sampler(runtime: Runtime, options: SamplingOptions) -> Callable:
+    """Returns a function from lines and their numbers to sampled outputs.
 
     Raises:
         UserError: If the model lacks the signature `sample`.
     """
+    runtime.require("sample")
 
-    def __init__(self, runtime: Runtime, options: SamplingOptions):
-        runtime.require("sample")
-        self._ask, self._options = runtime.ask, options
-
-    def __call__(self, lines: list[bytes], numbers: list[int]) -> dict[str, np.ndarray]:
-        """Samples a translation of each line."""
-        rows, options = len(lines), self._options
+    def sample(lines: list[bytes], numbers: list[int]) -> dict[str, np.ndarray]:
+        rows = len(lines)
         seeds = np.array(numbers, np.int64) + options.seed % 2**32
-        outputs = self._ask(
+        outputs = runtime.ask(
             "sample",
             {
                 "text": strings(lines),
@@ -71,3 +69,5 @@ class Sampler:
             },
         )
         return check_outputs(outputs, rows)
+
+    return sample

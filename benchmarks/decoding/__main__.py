@@ -20,6 +20,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from benchmarks.constants import SIZES, STUDENTS
 from benchmarks.decoding import systems
 from benchmarks.decoding.systems import SYSTEMS
 from benchmarks.interleaved_runs import (
@@ -29,7 +30,6 @@ from benchmarks.interleaved_runs import (
     make_command,
     run_interleaved,
 )
-from benchmarks.model_sizes import SIZES, STUDENTS
 from command_line.markdown import format_table
 
 TRAINED = "trained"  # The model of `--run-dir`.

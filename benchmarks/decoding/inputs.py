@@ -18,15 +18,9 @@ import numpy as np
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
+from benchmarks.constants import LENGTH_PENALTY, MAX_EXTRA_LENGTH, SIZES, STUDENTS, Size
 from benchmarks.decoding.systems import SYSTEMS
 from benchmarks.decoding.worker import WARM_UP_CASE
-from benchmarks.model_sizes import (
-    LENGTH_PENALTY,
-    MAX_EXTRA_LENGTH,
-    SIZES,
-    STUDENTS,
-    Size,
-)
 from command_line.errors import UserError, exit_on_user_error
 from command_line.text_files import read_lines
 from export.bundle.model_loading import read_run

@@ -5,8 +5,8 @@ import pathlib
 from collections.abc import Callable
 from typing import NamedTuple
 
+from benchmarks.constants import BEAM_SIZE, EOS_ID, PADDING_ID
 from benchmarks.interleaved_runs import NotMeasuredError, Threads
-from benchmarks.model_sizes import BEAM_SIZE, EOS_ID, PADDING_ID
 
 
 class Setting(NamedTuple):

@@ -9,6 +9,7 @@ import json
 import pathlib
 from collections.abc import Callable
 
+from benchmarks.constants import BEAM_SIZE, BOS_ID, EOS_ID, LENGTH_PENALTY, PADDING_ID
 from benchmarks.decoding import loading
 from benchmarks.decoding.loading import (
     Setting,
@@ -20,7 +21,6 @@ from benchmarks.decoding.loading import (
     with_tokenizer,
 )
 from benchmarks.interleaved_runs import NotMeasuredError
-from benchmarks.model_sizes import BEAM_SIZE, BOS_ID, EOS_ID, LENGTH_PENALTY, PADDING_ID
 
 NO_LIMIT = 2**16  # Of what `max_extra_length` allows.
 

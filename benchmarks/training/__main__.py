@@ -1,4 +1,4 @@
-"""Measures training beside other systems: time, memory, share of peak FLOPs.
+"""Measures training beside other systems: time and memory.
 
     python -m benchmarks.training
     python -m benchmarks.training --sizes tiny --precisions float32 \\
@@ -10,6 +10,7 @@ README.md describes the measurements.
 import argparse
 import statistics
 
+from benchmarks.constants import SIZES
 from benchmarks.interleaved_runs import (
     Measured,
     format_spread,
@@ -17,15 +18,14 @@ from benchmarks.interleaved_runs import (
     run_interleaved,
 )
 from benchmarks.machine import cpu_field
-from benchmarks.model_sizes import SIZES
-from benchmarks.training.worker import FILLS, PROBE, PRODUCT, PRODUCT_WIDTH, SYSTEMS
+from benchmarks.training.worker import FILLS, PROBE, SYSTEMS
 from command_line.markdown import format_table
 
 # Flags of /proc/cpuinfo that mean products of bfloat16 in hardware.
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"}
 HEAD = (
     *("size", "precision", "fill", "system", "threads", "s an update"),
-    *("target tokens/s", "package is", "peak GiB", "of matmul peak"),
+    *("target tokens/s", "package is", "peak GiB"),
 )
 
 
@@ -40,7 +40,7 @@ def compare(size: str, precision: str, args: argparse.Namespace) -> dict[str, Me
         *(f"{size} {precision}", "benchmarks.training.worker"),
         systems=candidates,
         probe=PROBE,
-        orders=[*FILLS, PRODUCT],
+        orders=FILLS,
         repetitions=args.repetitions,
     )
 
@@ -54,9 +54,6 @@ def print_answers(size: str, precision: str, found: dict[str, Measured]) -> None
     if not found:
         return
     answers = {system: measured.answers for system, measured in found.items()}
-    # The peak is that of the library that multiplies fastest.
-    fastest = min(median_seconds(runs[PRODUCT]) for runs in answers.values())
-    peak = 2 * PRODUCT_WIDTH**3 / fastest
     cells = []
     for fill in FILLS:
         for system, runs in answers.items():
@@ -71,10 +68,9 @@ def print_answers(size: str, precision: str, found: dict[str, Measured]) -> None
                     f"{first['target_tokens'] / seconds:,.0f}",
                     gain,
                     f"{first['peak_bytes'] / 2**30:.2f}",
-                    f"{first['flops'] / seconds / peak:.0%}",
                 ]
             )
-    print(f"\n{format_table(HEAD, cells)}\n\nmatmul peak: {peak / 1e9:,.0f} GFLOP/s")
+    print(f"\n{format_table(HEAD, cells)}")
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:

@@ -4,7 +4,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from benchmarks.model_sizes import LABEL_SMOOTHING, PADDING_ID, Size
+from benchmarks.constants import LABEL_SMOOTHING, PADDING_ID, Size
 from keras_transformer import Preset
 from train.fit import make_training_model
 from train.loop.update_options import PRECISIONS, UpdateOptions
@@ -106,10 +106,3 @@ def compile_update(model, signature):
         return [float(step(batch)["loss"]) for _ in range(steps)][-1]
 
     return update
-
-
-def make_product(width: int, precision: str):
-    """Returns a function that multiplies two square matrices, some times."""
-    dtype = tf.as_dtype(precision)
-    a, b = (tf.cast(tf.random.normal((width, width)), dtype) for _ in range(2))
-    return lambda times: [float(tf.matmul(a, b)[0, 0]) for _ in range(times)][-1]

@@ -1,11 +1,11 @@
-"""Random batches, and the FLOPs of their update.
+"""Random batches.
 
 NumPy alone, so that a process that runs PyTorch holds no TensorFlow.
 """
 
 import numpy as np
 
-from benchmarks.model_sizes import BOS_ID, PADDING_ID, Size
+from benchmarks.constants import BOS_ID, PADDING_ID, Size
 
 
 def make_batch(size: Size, fill: float) -> dict[str, np.ndarray]:
@@ -36,21 +36,3 @@ def make_batch(size: Size, fill: float) -> dict[str, np.ndarray]:
         "labels": labels,
         "num_tokens": np.float32((labels != PADDING_ID).sum()),
     }
-
-
-def count_flops(size: Size, num_logits: int) -> int:
-    """Counts the floating-point operations of an update's matrix products.
-
-    A product of `(m, k)` by `(k, n)` takes `2 m k n`; the backward pass has
-    two products for each of the forward pass. Softmax, normalization and the
-    optimizer are not counted, and logits for `num_logits` positions only.
-    """
-    positions = size.rows * size.length
-    width = size.hidden_dim
-    projections = 4 * 2 * positions * width**2
-    attention = projections + 2 * 2 * positions * size.length * width
-    feed_forward = 2 * 2 * positions * width * size.intermediate_dim
-    encoder = size.num_layers * (attention + feed_forward)
-    decoder = size.num_layers * (2 * attention + feed_forward)
-    logits = 2 * num_logits * width * size.vocabulary_size
-    return 3 * (encoder + decoder + logits)

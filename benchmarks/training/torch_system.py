@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from benchmarks.model_sizes import LABEL_SMOOTHING, PADDING_ID, Size
+from benchmarks.constants import LABEL_SMOOTHING, PADDING_ID, Size
 
 
 class TorchModel(nn.Module):
@@ -86,13 +86,6 @@ def load(size: Size, precision: str):
 def prepare(batch: dict) -> dict:
     names = ("source_ids", "target_ids", "labels")
     return {name: torch.from_numpy(batch[name]).long() for name in names}
-
-
-def make_product(width: int, precision: str):
-    """Returns a function that multiplies two square matrices, some times."""
-    dtype = getattr(torch, precision)
-    a, b = (torch.randn(width, width).to(dtype) for _ in range(2))
-    return lambda times: [float((a @ b)[0, 0]) for _ in range(times)][-1]
 
 
 def sine_positions(length: int, width: int) -> np.ndarray:

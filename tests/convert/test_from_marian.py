@@ -18,7 +18,6 @@ from keras_transformer.search.tensorflow.graph_transformer import search_in_grap
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.other_systems.converted_runs import train_spm
 from tests.helpers.other_systems.marian_files import (
-    check_epsilon,
     forward,
     make_tensors,
     quantize,
@@ -109,6 +108,7 @@ def test_search_options_stand_beside_the_model(name, text, expected, spms, tmp_p
     decoding = arguments["decoding"]
     assert (decoding["beam_size"], decoding["length_penalty"]) == expected
     assert decoding["penalty_offset"] == 0
+    assert arguments["preset"]["norm_epsilon"] == 1e-6  # As in Marian's kernels.
 
 
 @pytest.fixture(scope="module")
@@ -169,14 +169,3 @@ def test_an_int8_file_holds_the_same_values_to_half_a_step(spms, tmp_path):
     expected = convert(tmp_path / "float32.npz", spms, tmp_path / "other")
     for a, b in zip(model.weights, expected.weights, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
-
-
-def test_layers_are_normalized_with_the_epsilon_of_marian(spms, tmp_path):
-    tensors = make_tensors([len(read_proto(path).pieces) for path in spms])
-    write_model(tmp_path / "model.npz", tensors)
-
-    model = convert(tmp_path / "model.npz", spms, tmp_path / "run")
-
-    layer = model.encoder.layers[1].feed_forward_residual
-    parts = (tensors[f"encoder_l2_ffn_ffn_ln_{part}"] for part in ("scale", "bias"))
-    check_epsilon(layer.normalization, *parts, 1e-6)

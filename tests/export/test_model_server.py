@@ -18,7 +18,6 @@ from tests.helpers.signature_requests import (
     options_inputs,
     to_rows,
 )
-from translate.runtime.server_address import read_address
 from translate.runtime.tf_serving import RefusedRequestError, make_sender
 
 CLIENTS = 8
@@ -68,7 +67,7 @@ def test_many_clients_get_right_answers_in_bounded_memory(servable):
         serve_grpc(servable) as address,
         concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool,
     ):
-        send = make_sender(read_address(address), servable.name, timeout=600)
+        send = make_sender(address, servable.name, timeout=600)
         clients = [pool.submit(send_largest, send) for _ in range(2)]
         clients += [pool.submit(send_some, send, 1 + n) for n in range(CLIENTS - 2)]
         for client in clients:

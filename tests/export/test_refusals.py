@@ -21,7 +21,6 @@ COMMANDS = {
 NAMES = {
     "RUN": "--run-dir=$TMP --export-dir=$TMP",
     "PAGE": "--output=$TMP/page.html",
-    "HTTPS": "--server must be HOST:PORT or https://HOST",
     "ONE": "--source=$TMP/one --reference=$TMP/one",
     "PAIR": "must be SOURCE:TARGET=EXPORT_DIR or SOURCE:TARGET=HOST:PORT, such "
     "as en:es=exports/demo. Received:",
@@ -29,20 +28,15 @@ NAMES = {
 # A command, its arguments, and words of what it says.
 REFUSALS = """
 translate --server=nowhere -> Received: nowhere
-translate --server=a:1/prefix -> $HTTPS
-translate --server=ftp://a:1 -> $HTTPS
-translate --server=https://a?b -> $HTTPS
-translate --server=https://u:p@a -> [:PORT][/PREFIX]. Received: a
+translate --server=a:1/prefix -> --server must be HOST:PORT
+translate --server=https://a:1 -> --server must be HOST:PORT
+translate --server=u:p@a:1 -> --server must be HOST:PORT. Received: a:1
 translate --server=:1 -> --server must be HOST:PORT
 translate --server=a:b -> --server must be HOST:PORT
 translate --server=[::1:8500 -> --server must be HOST:PORT
-translate --server=a:1 --ca-certificate=$TMP/one -> needs a --server https://…
-translate --server=https://a:1 --ca-certificate=$TMP/one -> must be PEM
-translate --server=https://a:1 --ca-certificate=$TMP/empty -> no certificate
-translate --server=https://a:1 --token-file=$TMP/two -> must hold one word
-translate --server=a:1 --timeout=0 -> --timeout must be above 0
-translate --server=a:1 --in-flight=0 -> --in-flight must be 1 or more
-translate --server=a:1 --batch-tokens=0 -> --batch-tokens must be 1 or more
+translate --server=a:1 --timeout=0 -> --timeout: invalid positive float value
+translate --server=a:1 --in-flight=0 -> --in-flight: invalid positive int value
+translate --server=a:1 --batch-tokens=0 -> --batch-tokens: invalid positive int value
 translate --export-dir=$TMP/no -> `python -m export` wrote
 translate --export-dir=x --top-k=3 -> --top-k needs --sample. Received: 3
 translate --export-dir=x --sample --temperature=0 -> must be between 0.01 and 100.

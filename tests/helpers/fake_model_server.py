@@ -2,10 +2,7 @@
 
 import concurrent.futures
 import contextlib
-import dataclasses
 import functools
-import pathlib
-import subprocess
 
 import grpc
 import tensorflow as tf
@@ -13,43 +10,13 @@ from tensorflow_serving.apis import predict_pb2
 
 from tests.helpers.fake_servable import ServerError
 
-Status = grpc.StatusCode
 NUM_THREADS = 16
 
 
-@dataclasses.dataclass(frozen=True)
-class ProxyCheck:
-    """The conditions of a proxy in front of the server."""
-
-    prefix: str = ""  # Of the paths.
-    token: str | None = None
-    certificate: pathlib.Path | None = None  # For TLS, of `make_certificate`.
-
-    def check(self, header):
-        """Refuses another token, with a message that contains it."""
-        if self.token and header != f"Bearer {self.token}":
-            raise ServerError(Status.UNAUTHENTICATED, f"got {header}")
-
-
-OPEN = ProxyCheck()
-
-
-def make_certificate(folder):
-    """Makes a certificate of localhost, signed by itself, and its key."""
-    path = folder / "localhost.pem"
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
-    command += " -addext subjectAltName=DNS:localhost"
-    files = ["-out", path, "-keyout", path.with_suffix(".key")]
-    subprocess.run([*command.split(), *files], check=True, capture_output=True)
-    return path
-
-
-def predict(servable, gate, request, context):
+def predict(servable, request, context):
     spec = request.model_spec
-    headers = dict(context.invocation_metadata())
     inputs = {name: tf.make_ndarray(proto) for name, proto in request.inputs.items()}
     try:
-        gate.check(headers.get("authorization"))
         servable.check_model(spec.name)
         outputs = servable.predict(spec.signature_name, inputs)
     except ServerError as error:
@@ -79,28 +46,22 @@ def write_fields(value, proto):
 
 
 @contextlib.contextmanager
-def serve_grpc(servable, port=0, gate=OPEN):
+def serve_grpc(servable, port=0):
     """Serves on localhost while the context lasts; yields `"host:port"`."""
     server = grpc.server(
         concurrent.futures.ThreadPoolExecutor(NUM_THREADS),
         options=[("grpc.max_receive_message_length", -1)],  # As the server's.
     )
     handler = grpc.unary_unary_rpc_method_handler(
-        functools.partial(predict, servable, gate),
+        functools.partial(predict, servable),
         predict_pb2.PredictRequest.FromString,
         predict_pb2.PredictResponse.SerializeToString,
     )
-    service = f"{gate.prefix}/tensorflow.serving.PredictionService"[1:]
-    handlers = grpc.method_handlers_generic_handler(service, {"Predict": handler})
+    handlers = grpc.method_handlers_generic_handler(
+        "tensorflow.serving.PredictionService", {"Predict": handler}
+    )
     server.add_generic_rpc_handlers([handlers])
-    address = f"localhost:{port}"
-    if gate.certificate:
-        key = gate.certificate.with_suffix(".key")
-        pair = (key.read_bytes(), gate.certificate.read_bytes())
-        credentials = grpc.ssl_server_credentials([pair])
-        port = server.add_secure_port(address, credentials)
-    else:
-        port = server.add_insecure_port(address)
+    port = server.add_insecure_port(f"localhost:{port}")
     server.start()
     try:
         yield f"localhost:{port}"

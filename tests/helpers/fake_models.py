@@ -5,7 +5,8 @@ import collections
 import numpy as np
 
 from translate import line_batching
-from translate.runtime.runtime import Runtime, strings
+from translate.runtime.arrays import strings
+from translate.runtime.runtime import Runtime
 
 
 class FunctionRuntime(Runtime):

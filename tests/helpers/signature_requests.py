@@ -1,10 +1,11 @@
 """Requests that ask the same of a text whatever stands beside it, and their checks."""
 
+import functools
 import zlib
 
 import numpy as np
 
-from translate.runtime.runtime import strings
+from translate.runtime.arrays import strings
 
 # Floats differ in their last digits between batches of other sizes.
 TOLERANCE = 1e-5
@@ -23,10 +24,6 @@ def nbest_inputs(texts, beam_size=3, alpha=ALPHA, extra=EXTRA):
         "length_penalty": np.float32(alpha),
         "max_extra_length": np.int32(extra),
     }
-
-
-def ask_nbest(texts):
-    return nbest_inputs(texts, alpha=0.8, extra=5)
 
 
 def options_inputs(texts, alpha=ALPHA, extra=EXTRA, prefixes=None):
@@ -80,7 +77,7 @@ def ask_pair(texts):
 
 REQUESTS = {
     "serving_default": ask,
-    "translate_nbest": ask_nbest,
+    "translate_nbest": functools.partial(nbest_inputs, alpha=0.8, extra=5),
     "translate_options": ask_options,
     "translate_ids": ask_ids,
     "translate_document": ask,

@@ -7,11 +7,11 @@ from paper import graph_flops, table1
 
 @pytest.mark.slow
 def test_growth_is_measured_along_both_axes(capsys):
-    table1.run(table1.Sizes((8, 16), 4, (4,), 8, radius=2, repetitions=1))
+    table1.run(table1.Sizes((8, 16), 4, (4, 6), 8, radius=2, repetitions=1))
 
     rows, exponents = capsys.readouterr().out.split("\n\n")
-    # Three sizes, four layers, forward and with the gradient.
-    assert len(rows.splitlines()) == 2 + 3 * 4 * 2
+    # Four sizes, four layers, forward and with the gradient.
+    assert len(rows.splitlines()) == 2 + 4 * 4 * 2
     assert "| restricted | gradient | O(r n d) | 1 | 1.00 |" in exponents
 
 

@@ -7,9 +7,7 @@ import sys
 import zipfile
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
-from command_line.text_files import find_invalid_byte
 from documents.formats import FORMAT_OF_SUFFIX, find_format
 from tests.helpers import word_documents
 from tests.helpers.fake_models import FunctionRuntime, make_outputs
@@ -128,23 +126,6 @@ def test_standard_input_that_is_no_text_is_refused(monkeypatch, refused):
     line = refused(translate, "--export-dir=x")
 
     assert "standard input, line 2, byte 0x00 at column 2" in line
-
-
-def encode_utf_16(text):
-    return text.encode("utf-16-be")
-
-
-@settings(deadline=None)
-@given(st.binary() | st.text().map(str.encode) | st.text("aé猫").map(encode_utf_16))
-def test_a_line_is_text_or_has_an_invalid_byte(line):
-    is_text = b"\0" not in line and line.decode(errors="ignore").encode() == line
-
-    found = find_invalid_byte(line)
-
-    assert (found is None) == is_text
-    if found:
-        value, column = int(found[7:9], 16), int(found.rpartition(" ")[2])
-        assert line[column - 1] == value
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,14 @@
 import gzip
 import hashlib
-import io
 import json
 import os
 import shutil
-import sys
 
 import numpy as np
 import pytest
 
 import export.__main__ as export_command
 from command_line.errors import UserError
-from documents.symbols import has_lost_symbols
-from export import check
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_models import FunctionRuntime, make_outputs, translate_lines
 from translate import __main__ as translate, evaluate, explain
@@ -109,15 +105,6 @@ def test_lines_that_were_cut_are_counted(run, tmp_path, monkeypatch, capsys):
     captured = capsys.readouterr()
     assert captured.err == note
     assert json.loads(captured.out)["truncated"] == 2
-
-
-def test_standard_input_is_translated_to_standard_output(monkeypatch, capsysbinary):
-    monkeypatch.setattr(translate, "load", lambda options: FunctionRuntime(Spy()))
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\ntwo")))
-
-    translate.main(["--export-dir=x"])
-
-    assert capsysbinary.readouterr().out == b"ONE\nTWO\n"
 
 
 def test_a_byte_order_mark_is_not_translated(run):
@@ -254,15 +241,15 @@ def cut_in_half(path):
 
 
 @pytest.mark.slow
-def test_exports_from_the_command_line(refused, run_dir, tmp_path, capsys):
+def test_exports_from_the_command_line(run_dir, tmp_path, capsys):
     folder = tmp_path / "export"
     shutil.copytree(run_dir, tmp_path / "run")
     digest = hashlib.sha256((run_dir / "model.keras").read_bytes()).hexdigest()
     sample = {"source": "Two cats sleep.", "reference": "Zwei Katzen schlafen."}
     notes = {"sha256": digest, "validation": {"bleu": 27.3}, "samples": [sample]}
     (tmp_path / "run" / "model.json").write_text(json.dumps(notes))
-    arguments = [f"--run-dir={tmp_path / 'run'}", f"--export-dir={folder}"]
-    export_command.main([*arguments, "--beam-size=1", "--version=7"])
+    folders = [f"--run-dir={tmp_path / 'run'}", f"--export-dir={folder}"]
+    export_command.main([*folders, "--beam-size=1", "--version=7"])
 
     assert (folder / "7" / "saved_model.pb").exists()
     out = capsys.readouterr().out
@@ -274,23 +261,7 @@ def test_exports_from_the_command_line(refused, run_dir, tmp_path, capsys):
     asked = json.loads((extra / "samples/serving_default.json").read_text())
     assert asked["inputs"]["text"] == ["Two cats sleep."]
     assert bundle["samples"] == [sample]
-    check.main([f"--export-dir={folder}"])
     assert bundle["settings"]["beam_size"] == 1
-    line = refused(export_command, *arguments, "--version=7")
-    assert "--version must be" in line
-
-
-@pytest.mark.parametrize("options", [[], ["--format=text"], ["--format=html"]])
-def test_no_symbol_is_lost(options, export_dir, tmp_path):
-    text = (
-        "The dog 😆 sees ❤\ufe0f.\nTwo 👨\u200d👩\u200d👧!\n♪ The 1\ufe0f\u20e3 dog ♪\n"
-    )
-    (tmp_path / "in").write_text(text)
-    files = [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
-
-    translate.main([f"--export-dir={export_dir}", *files, *options])
-
-    assert not has_lost_symbols(text, (tmp_path / "out").read_text())
 
 
 @pytest.fixture

@@ -1,7 +1,10 @@
-"""Answers sentences in batches of similar length that bound a model's memory."""
+"""Sizes of batches, and how many a model translates at a time."""
 
 from collections.abc import Callable, Iterator
 
+import tensorflow as tf
+
+from command_line.cpu_count import count_processors
 from export.bundle.server_config import WARMUP_BATCH_SIZES
 
 # Maximum batch size of the server, as in `batching_parameters.txt`.
@@ -48,3 +51,12 @@ def in_batches(items: list, max_squares: int, answer) -> list:
         for index, each in zip(batch, answers, strict=True):
             found[index] = each
     return found
+
+
+def count_batches() -> int:
+    """Returns how many batches a model in this process translates at a time.
+
+    One for each thread of TensorFlow, and at least two: one is for short requests.
+    """
+    threads = tf.config.threading.get_inter_op_parallelism_threads()
+    return max(2, threads or count_processors())

@@ -14,10 +14,10 @@ from export.ctranslate2.model_directory import (
     import_libraries,
     read_tokenizers,
 )
-from export.model.signature_inputs import LANGUAGE_INPUTS
 from keras_transformer import SubwordTokenizer
 from text_processing.language_tags import LanguageTags
-from translate.runtime.runtime import Runtime, count_batches
+from translate.runtime.bounded_batches import count_batches
+from translate.runtime.runtime import Runtime
 
 
 class Hypothesis(NamedTuple):
@@ -80,8 +80,7 @@ class CTranslate2Runtime(Runtime):
         """The tags before sources, and those that translations begin with."""
         if self.languages is None:
             return [], []
-        codes = [self._codes.get(name, "") for name in LANGUAGE_INPUTS]
-        return self.languages.find(*self.languages.complete(*codes))
+        return self.languages.find(*self.languages.complete(*self._codes))
 
     def _tokenize(self, text):
         """Returns the subwords of each text, and whether each was cut."""
@@ -121,7 +120,10 @@ class CTranslate2Runtime(Runtime):
         ]
         for places, results in zip(groups.values(), running, strict=True):
             for place, result in zip(places, results, strict=True):
-                best[place] = self._best(sources[place], result.result())
+                result = result.result()
+                pairs = zip(result.hypotheses, result.scores, strict=True)
+                hypotheses = [self._score(sources[place], *pair) for pair in pairs]
+                best[place] = max(hypotheses, key=lambda each: each.score)
         return best
 
     def _search(self, sources):
@@ -146,14 +148,6 @@ class CTranslate2Runtime(Runtime):
             return_scores=True,
             asynchronous=True,
         )
-
-    def _best(self, source, result):
-        """Returns the best hypothesis of a source, by our rule."""
-        hypotheses = [
-            self._score(source, *pair)
-            for pair in zip(result.hypotheses, result.scores, strict=True)
-        ]
-        return max(hypotheses, key=lambda hypothesis: hypothesis.score)
 
     def _score(self, source, pieces, log_probability):
         """Converts a result of CTranslate2 to a `Hypothesis`."""

@@ -6,15 +6,8 @@ import numpy as np
 
 from export.litert.translator_loading import load_translator
 from text_processing.language_tags import LanguageTags
-from translate.runtime.runtime import Runtime, count_batches
-
-METHODS = {
-    "serving_default": "_translate",
-    "translate_nbest": "_translate_nbest",
-    "sample": "_sample",
-    "align": "_align",
-    "score": "_score",
-}
+from translate.runtime.bounded_batches import count_batches
+from translate.runtime.runtime import Runtime
 
 
 class LiteRTRuntime(Runtime):
@@ -27,7 +20,7 @@ class LiteRTRuntime(Runtime):
         UserError: If LiteRT is not installed.
     """
 
-    signatures = METHODS.keys()
+    signatures = ("serving_default", "translate_nbest", "sample", "align", "score")
 
     def __init__(self, folder: pathlib.Path):
         self._translator = load_translator(folder)
@@ -40,7 +33,7 @@ class LiteRTRuntime(Runtime):
     def for_languages(self, source: str, target: str) -> "LiteRTRuntime":
         view = super().for_languages(source, target)
         if view is not self:
-            view._translator = self._translator.for_languages(**view._codes)
+            view._translator = self._translator.for_languages(*view._codes)
         return view
 
     def ask(
@@ -48,9 +41,9 @@ class LiteRTRuntime(Runtime):
     ) -> dict[str, np.ndarray]:
         self.require(signature)
         arrays = {name: np.asarray(value) for name, value in inputs.items()}
-        return getattr(self, METHODS[signature])(**arrays)
+        return getattr(self, f"_{signature}")(**arrays)
 
-    def _translate(self, text):
+    def _serving_default(self, text):
         return as_outputs(self._translator.translate(text.tolist()))
 
     def _translate_nbest(self, text, beam_size=None, **options):

@@ -1,34 +1,28 @@
 """One protocol of all runtimes: signatures that take and return arrays.
 
-A signature is named as in a SavedModel (docs/signatures.md): `serving_default`
-translates, `translate_nbest` returns the best hypotheses, `align` and `score`
-take a translation, `sample` draws one. `Runtime` calls them by name; its methods
-speak of sentences.
+A signature is named as in a SavedModel (docs/signatures.md). `Runtime.ask` calls one;
+the other methods take and return texts.
 """
 
 import abc
-import contextlib
 import copy
 import functools
-import types
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
-from command_line.cpu_count import count_processors
 from command_line.errors import UserError
 from documents.glossary import Glossary
 from documents.markup.word_alignment import word_attention
 from documents.plain_text import translate_whole
-from documents.symbols import has_lost_symbols, is_alignable, restore_symbols
-from documents.term_placement import hide_terms, place_terms, show_terms
+from documents.term_placement import hide_terms, show_terms
 from export.model.signature_inputs import LANGUAGE_INPUTS
 from text_processing.language_tags import LanguageTags
 from text_processing.placeholders import PLACEHOLDERS
-from translate.runtime.bounded_batches import MAX_ALIGNED_SQUARES, in_batches
+from translate.runtime.arrays import check_outputs, decode_line, strings
 from translate.runtime.capitals import is_in_capitals, with_one_capital
+from translate.runtime.lost_words import restore_lost_words
 from translate.word_confidence import group_words
 
 SIGNATURE = "serving_default"
@@ -41,9 +35,6 @@ SIGNATURES_OF_FEATURE = {
     ALTERNATIVES: ("translate_nbest",),
     WORDS: ("align", "score"),
 }
-PROBE = ["a"]
-# The types of the outputs that the commands read.
-OUTPUT_KINDS = {"translation": "O", "truncated": "b"}
 
 
 class Translation(NamedTuple):
@@ -71,7 +62,7 @@ class Runtime(abc.ABC):
     language = ""
     languages: LanguageTags | None = None
     language_inputs: Collection[str] = ()
-    _codes: Mapping[str, str] = types.MappingProxyType({})  # By the names of inputs.
+    _codes = "", ""  # Of sources and targets.
     max_rows = 2048
     in_flight = 1
     glossary = Glossary()
@@ -104,26 +95,28 @@ class Runtime(abc.ABC):
             return self
         if self.languages:
             source, target = self.languages.complete(source, target)
+        view = self._copy()
+        view.language = source or self.language
+        view._codes = source, target
+        return view
+
+    def _copy(self) -> "Runtime":
         view = copy.copy(self)
         view._original = self.original
-        view.language = source or self.language
-        codes = zip(LANGUAGE_INPUTS, (source, target), strict=True)
-        view._codes = {name: code for name, code in codes if code}
         return view
 
     def with_languages(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Returns the inputs of a request with those for its languages."""
-        missing = [x for x in self.language_inputs if x not in {*self._codes, *inputs}]
-        if missing:
-            raise UserError(
-                f"a model of several languages must get a {missing[0]}. Received: none"
-            )
         rows = max(len(value) for value in inputs.values() if np.ndim(value))
-        added = {
-            name: np.full(rows, self._codes[name].encode(), object)
-            for name in self.language_inputs
-            if name not in inputs
-        }
+        added = {}
+        for name, code in zip(LANGUAGE_INPUTS, self._codes, strict=True):
+            if name in self.language_inputs and name not in inputs:
+                if not code:
+                    raise UserError(
+                        f"a model of several languages must get a {name}. "
+                        "Received: none"
+                    )
+                added[name] = np.full(rows, code.encode(), object)
         return {**added, **inputs}
 
     def map(self, answer: Callable, batches: Iterable) -> Iterator:
@@ -131,11 +124,7 @@ class Runtime(abc.ABC):
         return map(answer, batches)
 
     def require(self, *signatures: str) -> None:
-        """Refuses a model that lacks a signature.
-
-        Raises:
-            UserError: If it does.
-        """
+        """Refuses a model that lacks a signature, by a `UserError`."""
         missing = [name for name in signatures if name not in self.signatures]
         if missing:
             raise UserError(
@@ -156,21 +145,19 @@ class Runtime(abc.ABC):
     def with_glossary(self, glossary: Glossary) -> "Runtime":
         """Returns the same model with the terms of a glossary in its translations.
 
-        Raises:
-            UserError: If it cannot align.
+        A model that cannot align is refused.
         """
         self.require("align")
         # The copy keeps it, and a server without alignments refuses it.
         _ = self.knows_placeholders
-        model = copy.copy(self)
-        model.glossary, model._original = glossary, self.original
+        model = self._copy()
+        model.glossary = glossary
         return model
 
     def translate_batch(self, lines: list[bytes | str]) -> dict[str, np.ndarray]:
-        """Returns the outputs of the default signature, with symbols that it lost.
+        """Returns the outputs of the default signature, with lost symbols and terms.
 
-        Raises:
-            UserError: If these are not of a translation model.
+        Another model than one of translation is refused.
         """
         texts = strings(lines)
         sources = list(map(decode_line, texts))
@@ -194,32 +181,8 @@ class Runtime(abc.ABC):
         return {**outputs, "translation": translations}
 
     def _repair(self, pairs: list[tuple[str, str]]) -> list[str]:
-        """Returns translations with the symbols and terms that they lost."""
-        found = [translation for _, translation in pairs]
-        for lacks, repair in (
-            (has_lost_symbols, restore_symbols),
-            (self.glossary.lacks, functools.partial(place_terms, self.glossary)),
-        ):
-            lossy = {
-                row: (text, found[row])
-                for row, (text, _) in enumerate(pairs)
-                if lacks(text, found[row])
-            }
-            aligned = self._try_to_align(list(lossy.values()))
-            for row, pair in lossy.items():
-                found[row] = repair(*pair, aligned.get(pair))
-        return found
-
-    def _try_to_align(self, pairs: list[tuple[str, str]]) -> dict:
-        """Returns the word alignments of those pairs that can be aligned."""
-        aligned = {}
-        if "align" in self.signatures:
-            short = [pair for pair in pairs if is_alignable(*pair)]
-            # The translation is there, and needs no alignment.
-            with contextlib.suppress(Exception):
-                found = in_batches(short, MAX_ALIGNED_SQUARES, self.align)
-                aligned = dict(zip(short, found, strict=True))
-        return aligned
+        align = self.align if "align" in self.signatures else None
+        return restore_lost_words(pairs, self.glossary, align)
 
     def translate(self, texts: list[str]) -> list[Translation]:
         """Translates sentences; those in capitals as if they were not."""
@@ -230,15 +193,12 @@ class Runtime(abc.ABC):
                 for text, shouted in zip(texts, capitals, strict=True)
             ]
         )
-        found = zip(
-            map(decode_line, outputs["translation"]),
-            capitals,
-            map(bool, outputs["truncated"]),
-            strict=True,
-        )
+        found = map(decode_line, outputs["translation"])
         return [
-            Translation(text.upper() if shouted else text, was_cut)
-            for text, shouted, was_cut in found
+            Translation(text.upper() if shouted else text, bool(was_cut))
+            for text, shouted, was_cut in zip(
+                found, capitals, outputs["truncated"], strict=True
+            )
         ]
 
     def translate_any_length(self, texts: list[str]) -> list[Translation]:
@@ -269,8 +229,7 @@ class Runtime(abc.ABC):
 
     def _align_subwords(self, pairs) -> Iterator[tuple]:
         """Yields attention `(T, S)`, source and target subwords of each pair."""
-        sources, targets = map(strings, zip(*pairs, strict=True))
-        outputs = self.ask("align", {"source": sources, "target": targets})
+        outputs = self._ask_pairs("align", pairs)
         if missing := [name for name in ALIGN_OUTPUTS if name not in outputs]:
             raise ValueError(
                 f"`align` must return {', '.join(ALIGN_OUTPUTS)}. "
@@ -281,6 +240,10 @@ class Runtime(abc.ABC):
         ):
             source, target = ([p for p in side if p] for side in pieces)
             yield attention[: len(target), : len(source)], source, target
+
+    def _ask_pairs(self, signature, pairs):
+        sources, targets = map(strings, zip(*pairs, strict=True))
+        return self.ask(signature, {"source": sources, "target": targets})
 
     @functools.cached_property
     def knows_placeholders(self) -> bool:
@@ -309,75 +272,27 @@ class Runtime(abc.ABC):
         return found
 
     def find_words(self, pairs: list[tuple[str, str]]) -> list[dict]:
-        """Returns the words of sentences and of their translations.
-
-        See `group_words`.
-        """
-        sources, targets = map(strings, zip(*pairs, strict=True))
-        inputs = {"source": sources, "target": targets}
-        aligned, scored = self.ask("align", inputs), self.ask("score", inputs)
+        """Returns the words of sentences and translations; see `group_words`."""
+        scored = self._ask_pairs("score", pairs)["token_log_probabilities"]
+        rows = zip(self._align_subwords(pairs), scored, strict=True)
         return [
-            group_words(*row)
-            for row in zip(
-                aligned["source_tokens"],
-                aligned["target_tokens"],
-                aligned["attention"],
-                scored["token_log_probabilities"],
-                strict=True,
-            )
+            group_words(source, target, attention, log_probabilities)
+            for (attention, source, target), log_probabilities in rows
         ]
 
     def probe(self) -> None:
         """Calls each method once, since the first call is slow."""
-        self.translate(PROBE)
+        self.translate(["a"])
         for feature in self.features:
             if feature == MARKUP:
-                self.align([(PROBE[0], PROBE[0])])
+                self.align([("a", "a")])
                 _ = self.knows_placeholders
             elif feature == ALTERNATIVES:
-                self.find_alternatives(PROBE, 2)
+                self.find_alternatives(["a"], 2)
             else:
-                self.find_words([(PROBE[0], PROBE[0])])
+                self.find_words([("a", "a")])
 
     def ask_one(self, signature: str, **texts: bytes) -> dict[str, np.ndarray]:
         """Returns the outputs for one text each, without their batch axis."""
         outputs = self.ask(signature, {k: strings([v]) for k, v in texts.items()})
         return {name: value[0] for name, value in outputs.items()}
-
-
-def count_batches() -> int:
-    """Returns how many batches a model in this process translates at a time.
-
-    One for each thread of TensorFlow, and at least two: one is for short requests.
-    """
-    threads = tf.config.threading.get_inter_op_parallelism_threads()
-    return max(2, threads or count_processors())
-
-
-def check_outputs(outputs: dict[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
-    """Returns the outputs if they have the expected names, types and shapes.
-
-    Raises:
-        UserError: If they do not.
-    """
-    for name, kind in OUTPUT_KINDS.items():
-        found = np.asarray(outputs.get(name))
-        if found.dtype.kind != kind or found.shape != (rows,):
-            raise UserError(
-                "--export-dir or --server must be of a translation model. "
-                f"Received: an answer without `{name}` for each text"
-            )
-    return outputs
-
-
-def strings(texts: Iterable[str | bytes]) -> np.ndarray:
-    """Returns UTF-8 strings as an array `(B,)`."""
-    encoded = [t.encode() if isinstance(t, str) else t for t in texts]
-    array = np.empty(len(encoded), object)
-    array[:] = encoded
-    return array
-
-
-def decode_line(text: bytes) -> str:
-    # A model may generate line ends; a sentence has none.
-    return " ".join(text.decode("utf-8", "replace").splitlines())

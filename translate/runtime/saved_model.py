@@ -12,7 +12,8 @@ from export.bundle.file_layout import BUNDLE
 from export.bundle.graph_inspection import read_meta_graph
 from export.model.signature_inputs import LANGUAGE_INPUTS
 from text_processing.language_tags import LanguageTags
-from translate.runtime.runtime import SIGNATURE, Runtime, count_batches
+from translate.runtime.bounded_batches import count_batches
+from translate.runtime.runtime import SIGNATURE, Runtime
 
 
 class SavedModelRuntime(Runtime):

@@ -3,9 +3,8 @@
 import collections
 import concurrent.futures
 import dataclasses
-import math
-import pathlib
 import random
+import re
 import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -13,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from command_line.errors import UserError, require_extra
-from command_line.options import flag, option
+from command_line.options import option, positive
 from export.bundle.server_config import WARMUP_BATCH_SIZES
 from export.model.signature_inputs import LANGUAGE_INPUTS
 from translate.runtime.runtime import SIGNATURE, Runtime
-from translate.runtime.server_address import Address, open_channel, read_address
 
 PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before each retry, on average.
 MODEL_NAME = "translator"
+ADDRESS = re.compile(r"([^\s/@:\[\]]+|\[[\da-fA-F:.]+\]):\d+")
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
 # Requests that show whether a server has a signature.
 TEXT = np.array([b"a"], object)
@@ -150,8 +149,8 @@ def call_in_thread(function: Callable, argument: object) -> concurrent.futures.F
     return future
 
 
-def make_sender(address: Address, model_name: str, timeout: float) -> Callable:
-    """Returns the `send` of a `TFServingRuntime` that calls `PredictionService`.
+def make_sender(address: str, model_name: str, timeout: float) -> Callable:
+    """Returns the `send` of a `TFServingRuntime`, to the server at `HOST:PORT`.
 
     Raises:
         UserError: If the package of TF Serving's messages is not installed.
@@ -161,22 +160,25 @@ def make_sender(address: Address, model_name: str, timeout: float) -> Callable:
         from tensorflow_serving.apis import predict_pb2
 
         from export.bundle.predict_messages import make_request, read_tensors
-    predict = open_channel(address).unary_unary(
-        f"{address.prefix}{PREDICT}",
+    options = {
+        "grpc.max_receive_message_length": -1,
+        # By default the delay grows, also for a server that restarts quickly.
+        "grpc.max_reconnect_backoff_ms": 1000,
+    }
+    predict = grpc.insecure_channel(address, [*options.items()]).unary_unary(
+        PREDICT,
         predict_pb2.PredictRequest.SerializeToString,
         predict_pb2.PredictResponse.FromString,
     )
-    token = address.token
-    metadata = [("authorization", f"Bearer {token}")] if token else []
 
     def send(signature, inputs):
         # The server only batches requests for all outputs.
         request = make_request(model_name, signature, inputs)
         try:
-            response = predict(request, timeout=timeout, metadata=metadata)
+            response = predict(request, timeout=timeout)
         except grpc.RpcError as error:
             code = error.code()
-            message = address.mask_token(f"{code.name}: {error.details()}")
+            message = f"{address}, {code.name}: {error.details()}"
             if code == grpc.StatusCode.DEADLINE_EXCEEDED:
                 raise UserError(
                     "--timeout must be long enough for a batch; the server may "
@@ -203,40 +205,23 @@ class ClientOptions:
     """Options of a client, apart from the server's address."""
 
     model_name: str = option(MODEL_NAME, "the server's name of the model")
-    timeout: float = option(120, "seconds to wait for the outputs of a batch", float)
-    in_flight: int = option(4, "batches sent before the first is answered", int)
-    ca_certificate: pathlib.Path | None = option(
-        None,
-        "certificates to trust, PEM, with https:// (default: those of the package "
-        "grpcio)",
-        kind=pathlib.Path,
-        metavar="FILE",
+    timeout: float = option(
+        120, "seconds to wait for the outputs of a batch", positive(float)
     )
-    token_file: pathlib.Path | None = option(
-        None,
-        "what it holds is sent as `Authorization: Bearer …`; over https:// "
-        "nobody else can read it",
-        kind=pathlib.Path,
-        metavar="FILE",
+    in_flight: int = option(
+        4, "batches sent before the first is answered", positive(int)
     )
-
-    def __post_init__(self):
-        for name, wanted, good in (
-            ("timeout", "above 0 and finite", 0 < self.timeout < math.inf),
-            ("in_flight", "1 or more", self.in_flight >= 1),
-        ):
-            if not good:
-                raise UserError(
-                    f"{flag(name)} must be {wanted}. Received: {getattr(self, name)}"
-                )
 
 
 def connect(server: str, options: ClientOptions) -> TFServingRuntime:
-    """Returns the model of a server at `HOST:PORT` or a URL.
+    """Returns the model of a server at `HOST:PORT`.
 
     Raises:
         UserError: If the address is invalid.
     """
-    address = read_address(server, options.ca_certificate, options.token_file)
-    send = make_sender(address, options.model_name, options.timeout)
+    if not ADDRESS.fullmatch(server):
+        # The part before an @ may hold a password.
+        received = server.rpartition("@")[2]
+        raise UserError(f"--server must be HOST:PORT. Received: {received}")
+    send = make_sender(server, options.model_name, options.timeout)
     return TFServingRuntime(send, options.in_flight, PAUSES)

@@ -104,21 +104,19 @@ def write_folder(folder, shares=True, **numbers):
     import torch
     import transformers
 
-    backwards = [sentence[::-1] for sentence in SENTENCES]
-    protos = {"source": train_spm(SENTENCES, 90), "target": train_spm(backwards, 80)}
-    for name, proto in protos.items():
-        (folder / f"{name}.spm").write_bytes(proto)
-    sources, targets = map(pieces_of, protos.values())
+    protos = train_spm(SENTENCES, 90), train_spm(REVERSED_SENTENCES, 80)
+    for side, proto in zip(("source", "target"), protos, strict=True):
+        (folder / f"{side}.spm").write_bytes(proto)
+    sources, targets = map(pieces_of, protos)
     if shares:
         # Some pieces of the source are not in the table.
         tables = {"vocab.json": make_table(sources[:-3] + targets)}
     else:
         # That library wants <pad> to be the same id in both.
-        more = len(sources) - 3 - len(targets)
-        filling = [f"<{i}>" for i in range(abs(more))]
+        filling = [f"<{i}>" for i in range(len(targets) + 3 - len(sources))]
         tables = {
-            "vocab.json": make_table(sources[:-3] + filling[: max(0, -more)]),
-            "target_vocab.json": make_table(targets + filling[: max(0, more)]),
+            "vocab.json": make_table(sources[:-3] + filling),
+            "target_vocab.json": make_table(targets),
         }
     for name, table in tables.items():
         (folder / name).write_text(json.dumps(table))

@@ -33,6 +33,22 @@ def test_a_signature_that_is_missing_is_named():
         FunctionRuntime(None).require("serving_default", "align")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"translation": np.zeros(2, np.float32)},
+        {"translation": np.array([b"A"], object)},
+        {"truncated": np.zeros([2, 1], bool)},
+    ],
+)
+def test_another_model_than_one_of_translation_is_refused(change):
+    runtime = FunctionRuntime(lambda lines: {**make_outputs(lines), **change})
+
+    (name,) = change
+    with pytest.raises(UserError, match=f"answer without `{name}` for each text"):
+        runtime.translate_batch(["a", "b"])
+
+
 def test_a_model_that_cannot_align_is_refused():
     runtime = FunctionRuntime(lambda texts: {"attention": np.zeros([1, 1, 1])})
     runtime.ask = lambda name, inputs: {"attention": np.zeros([1, 1, 1])}

@@ -13,8 +13,7 @@ from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.fake_servable import Servable
 from tests.helpers.multilingual_runs import FORCED, OWN, write_run
 from translate import evaluate, explain
-from translate.loading import choose_languages, load_export
-from translate.runtime.server_address import read_address
+from translate.loading import LanguageOptions, choose_languages, load_export
 from translate.runtime.tf_serving import TFServingRuntime, make_sender
 
 KINDS = {"own": OWN, "forced": FORCED}
@@ -85,7 +84,7 @@ def test_a_server_says_which_languages_its_requests_name(exports, kind):
     saved = load_export(exports[kind, "saved_model"]).for_languages("en", "pt")
 
     with serve_grpc(servable) as address:
-        send = make_sender(read_address(address), servable.name, 20.0)
+        send = make_sender(address, servable.name, 20.0)
         remote = TFServingRuntime(send, 4, ())
         remote.find_language_inputs()
         view = remote.for_languages("en", "pt")
@@ -172,5 +171,6 @@ def test_the_runner_names_the_languages_that_it_has():
 
 def test_a_model_of_one_pair_takes_no_target_language():
     with pytest.raises(UserError, match="must be left out for a model of one pair"):
-        choose_languages(FunctionRuntime(None), "en", "de")
-    assert choose_languages(FunctionRuntime(None), "en", "").language == "en"
+        choose_languages(FunctionRuntime(None), LanguageOptions(target_language="de"))
+    english = LanguageOptions(source_language="en")
+    assert choose_languages(FunctionRuntime(None), english).language == "en"
