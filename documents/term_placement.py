@@ -7,8 +7,7 @@ import numpy as np
 from documents.glossary import Glossary, Match
 from documents.markup.markup_tokens import Edit, copy_with_edits
 from documents.markup.tag_projection import Node, Projection
-from documents.markup.word_alignment import Word, find_words, kind_of
-from documents.markup.words_split_at_tags import words_in
+from documents.markup.word_alignment import Word, find_words, kind_of, words_in
 from documents.symbols import align_by_position, is_alignable
 from text_processing.placeholders import PLACEHOLDER, PLACEHOLDERS
 
@@ -56,7 +55,7 @@ def place_terms(
         weights = align_by_position(sources, words)
     nodes = [Node(match.start, match.end, opening=0) for match in matches]
     for node in nodes:
-        columns = words_in(sources, node)
+        columns = words_in(sources, node.start, node.end)
         node.first, node.last = columns.start, columns.stop
     fix_present(glossary, nodes, matches, translation, words, weights)
     root = Node(0, len(text), children=[*nodes], run=(0, len(words)))
@@ -91,7 +90,7 @@ def fix_present(
     pairs = []
     for i, j in itertools.product(range(len(keys)), range(len(present))):
         if keys[i] == present[j]:
-            rows = words_in(words, found[j])
+            rows = words_in(words, *found[j][:2])
             columns = slice(nodes[i].first, nodes[i].last)
             attention = weights[rows.start : rows.stop, columns].sum()
             pairs.append((attention, i, j, (rows.start, rows.stop)))

@@ -82,9 +82,7 @@ async def run_together(
         results = {}
         for kind, ask in ((TranslationRequest, translate), (AlignmentRequest, align)):
             inputs = {
-                i: request.texts
-                if kind is TranslationRequest
-                else list(zip(*request, strict=True))
+                i: request.inputs
                 for i, request in requests.items()
                 if isinstance(request, kind)
             }

@@ -71,12 +71,8 @@ class DocumentWriter:
         }
         self._kept = set()
 
-    def count_kept(self) -> int:
-        """Returns the number of sentences that are not translated."""
-        return sum(len(self._sentences[segment]) for segment in self._kept)
-
-    def write(self) -> str:
-        """Returns the document."""
+    def write(self) -> tuple[str, int]:
+        """Returns the document, and the number of sentences that it keeps."""
         edits = [
             self._write_value(segment.value, group)
             for segment, group in self._values.items()
@@ -89,7 +85,7 @@ class DocumentWriter:
                 if result == self._source or not self._escape_more(result, places):
                     break
                 result, places = self._write_sentences(copy)
-        return result
+        return result, sum(len(self._sentences[segment]) for segment in self._kept)
 
     def _write_value(self, value: Value, group: list) -> Edit:
         """Returns the edit of an attribute's value."""

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from documents.markup.markup_tokens import Kind, Span
+from documents.markup.sentence_alignment import Alignment, align_words
 from documents.markup.tag_projection import Node, Projection
 from documents.markup.tagged_sentences import Sentence
 from documents.markup.word_alignment import Word
-from documents.markup.words_split_at_tags import Alignment, align_words
 
 
 @dataclasses.dataclass

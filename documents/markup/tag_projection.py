@@ -3,7 +3,7 @@
 A tag's words are the run of target words with the most attention to its source
 words. Each word counts its share of attention minus `NEUTRAL_SHARE`. Runs of
 nested tags are nested, and runs of adjacent tags are disjoint. A word here may
-be a part of one, see `words_split_at_tags`.
+be a part of one, see `sentence_alignment`.
 """
 
 import dataclasses

@@ -6,7 +6,6 @@ Everything outside sentences stays unchanged.
 """
 
 import collections
-import dataclasses
 import functools
 from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
@@ -23,23 +22,20 @@ from documents.markup.tagged_sentences import Sentence, make_sentences, split_in
 MAX_HALVINGS = 4
 
 
-@dataclasses.dataclass(frozen=True)
-class SentenceTranslator:
+class SentenceTranslator(NamedTuple):
     """Functions that translate and align sentences.
 
     Attributes:
         split: Function from texts to the spans of the sentences of each.
-        translate: Function from sentences to their translations, and to
-            whether each was cut at the model's limit.
-        align: Function from sentences and their translations to attention
-            weights, arrays `(target words, source words)` with the words of
-            `find_words`; `None` if the model cannot align.
+        translate: Function from the sentences of a `TranslationRequest` to its result.
+        align: Function from the pairs of an `AlignmentRequest` to its result; `None`
+            if the model cannot align.
         knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
     """
 
     split: Callable[[list[str]], list[list[Span]]]
-    translate: Callable[[list[str]], tuple[list[str], list[bool]]]
-    align: Callable[[list[str], list[str]], list[np.ndarray]] | None
+    translate: Callable[[list[str]], list[tuple[str, bool]]]
+    align: Callable[[list[tuple[str, str]]], list[np.ndarray]] | None
     knows_placeholders: bool = False
 
 
@@ -64,18 +60,17 @@ class TranslationRequest(NamedTuple):
     its translation was cut at the model's limit.
     """
 
-    texts: list[str]
+    inputs: list[str]
 
 
 class AlignmentRequest(NamedTuple):
-    """Requests the word alignments of sentences and their translations.
+    """Requests the word alignments of pairs of a sentence and its translation.
 
     The result is a list of what `word_attention` returns: arrays
-    `(target words, source words)`.
+    `(target words, source words)` with the words of `find_words`.
     """
 
-    sources: list[str]
-    targets: list[str]
+    inputs: list[tuple[str, str]]
 
 
 Steps = Generator[TranslationRequest | AlignmentRequest, list, TranslatedDocument]
@@ -97,11 +92,9 @@ def run_steps(steps: Steps, translator: SentenceTranslator):
             request = steps.send(result)
         except StopIteration as stop:
             return stop.value
-        if isinstance(request, TranslationRequest):
-            found = translator.translate(request.texts)
-            result = list(zip(*found, strict=True))
-        else:
-            result = translator.align(*request)
+        is_translation = isinstance(request, TranslationRequest)
+        answer = translator.translate if is_translation else translator.align
+        result = answer(request.inputs)
 
 
 def markup_steps(
@@ -134,9 +127,9 @@ def markup_steps(
     Example:
         >>> steps = markup_steps("<p>a <b>cat</b></p>", "html", split)
         >>> next(steps)
-        TranslationRequest(texts=['a cat'])
+        TranslationRequest(inputs=['a cat'])
         >>> steps.send([("un gato", False)])
-        AlignmentRequest(sources=['a cat'], targets=['un gato'])
+        AlignmentRequest(inputs=[('a cat', 'un gato')])
         >>> steps.send([np.eye(2)])
         Traceback (most recent call last):
         StopIteration: TranslatedDocument(content='<p>un <b>gato</b></p>', ...)
@@ -145,23 +138,20 @@ def markup_steps(
         raise ValueError(
             f"`format` must be one of {', '.join(FORMATS)}. Received: format={format!r}"
         )
-    read = FORMATS[format].read
     counts = collections.Counter()
-    segments = list(split_into_segments(resolve(read(text)), text))
+    segments = list(split_into_segments(resolve(FORMATS[format].read(text)), text))
     make = functools.partial(
         make_sentences, source=text, knows_placeholders=knows_placeholders
     )
     spans = split([segment.hidden for segment in segments])
     sentences = [
         sentence
-        for segment, some in zip(segments, spans, strict=True)
-        for sentence in make(segment, some)
+        for pair in zip(segments, spans, strict=True)
+        for sentence in make(*pair)
     ]
     pairs = yield from request_translations(sentences, make, counts)
     aligned = yield from request_alignments(pairs)
-    writer = DocumentWriter(text, aligned, format)
-    result = writer.write()
-    counts["kept"] = writer.count_kept()
+    result, counts["kept"] = DocumentWriter(text, aligned, format).write()
     return TranslatedDocument(result, counts)
 
 
@@ -210,6 +200,6 @@ def request_alignments(
     placed = [(s, repair_placeholders(s, translation)) for s, translation in pairs]
     asked = {(s.text, translation): None for s, translation in placed if s.marks}
     if asked:
-        found = yield AlignmentRequest(*map(list, zip(*asked, strict=True)))
+        found = yield AlignmentRequest(list(asked))
         asked = dict(zip(asked, found, strict=True))
     return [(s, t, asked.get((s.text, t))) for s, t in placed]

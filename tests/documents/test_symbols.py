@@ -10,8 +10,7 @@ from hypothesis import given, strategies as st
 from documents.markup.translate_markup import translate_markup
 from documents.markup.word_alignment import find_words
 from documents.symbols import has_lost_symbols, restore_symbols
-from tests.helpers.known_alignment_translators import identity
-from tests.helpers.marked_documents import permuted, reverse
+from tests.helpers.known_alignment_translators import identity, permuted, reverse
 from text_processing.placeholders import find_symbol_spans
 
 SYMBOLS = [

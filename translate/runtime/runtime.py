@@ -246,7 +246,7 @@ class Runtime(abc.ABC):
         steps, found = translate_whole(texts), None
         while True:
             try:
-                texts = steps.send(found).texts
+                texts = steps.send(found).inputs
                 found = [
                     each
                     for i in range(0, len(texts), self.max_rows)

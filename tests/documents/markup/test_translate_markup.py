@@ -1,6 +1,5 @@
 """Tests of what a document is translated with, and of the command."""
 
-import dataclasses
 import io
 import sys
 
@@ -20,9 +19,11 @@ from tests.helpers.fake_models import FunctionRuntime, make_outputs
 from tests.helpers.known_alignment_translators import (
     dictionary,
     identity,
+    permuted,
+    reverse,
+    split_sentences,
     word_for_word,
 )
-from tests.helpers.marked_documents import permuted, reverse, split_sentences
 from translate import __main__ as translate
 from translate.document_translation import translate_document
 
@@ -92,11 +93,10 @@ def test_translates_the_texts_of_images_in_markdown(source, expected):
 
 def test_a_sentence_that_is_cut_is_halved():
     def translate(texts):
-        cut = [text.upper()[:20] for text in texts]
-        return cut, [len(text) > 20 for text in texts]
+        return [(text.upper()[:20], len(text) > 20) for text in texts]
 
     source = "<p>one two three, four <b>five six</b> seven eight nine</p>"
-    translator = dataclasses.replace(identity(), translate=translate)
+    translator = identity()._replace(translate=translate)
 
     found = translate_markup(source, "html", translator)
 
@@ -217,7 +217,7 @@ def test_the_caller_answers_the_requests_of_a_document():
 
     assert next(steps) == TranslationRequest(["a cat", "a"])
     asked = steps.send([("un gato", False), ("un", True)])
-    assert asked == AlignmentRequest(["a cat"], ["un gato"])
+    assert asked == AlignmentRequest([("a cat", "un gato")])
     with pytest.raises(StopIteration) as stopped:
         steps.send([np.eye(2)])
     assert stopped.value.value.content == (
