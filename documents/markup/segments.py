@@ -21,8 +21,8 @@ from text_processing.placeholders import MESSAGE, find_untranslatable_spans
 PLACEHOLDER_NAME = "placeholder"  # The name of a part without a tag.
 # Blanks that become one blank, unlike no-break spaces.
 BLANKS = re.compile(r"[ \t\n\r\f]+")
-# Those that are not one blank already.
-OTHER_BLANKS = re.compile(r"[ \t\n\r\f]{2,}|[\t\n\r\f]")
+# Other text, or such blanks.
+PARTS = re.compile(rf"[^ \t\n\r\f]+|{BLANKS.pattern}")
 
 
 @dataclasses.dataclass(eq=False)
@@ -44,39 +44,24 @@ class TextWriter:
     """Writes the text of tokens, and where its characters are in the document."""
 
     def __init__(self):
-        self._parts, self._last, self.length = [], "", 0
+        self.parts = []
         self.starts, self.ends = array.array("q"), array.array("q")
 
-    @property
-    def text(self) -> str:
-        return "".join(self._parts)
-
     def write(self, token: Token, text: str) -> None:
-        done = 0
-        for found in OTHER_BLANKS.finditer(text):
-            first, last = found.span()
-            self._put(text[done:first], done, token)
-            self._put(" ", first, token, last - first)
-            done = last
-        self._put(text[done:], done, token)
-
-    def _put(self, text: str, place: int, token: Token, size: int = 1) -> None:
-        if self._last == " " and text[:1] == " ":
-            text, place = text[1:], place + 1
-        if not text:
-            return
-        self._parts.append(text)
-        self._last = text[-1]
-        self.length += len(text)
-        if token.end - token.start == len(token.text):
-            first = token.start + place
-            last = first + len(text)
-            self.starts.extend(range(first, last))
-            self.ends.extend(range(first + 1, last + 1))
-            self.ends[-1] += size - 1
-        else:
-            self.starts.extend([token.start] * len(text))
-            self.ends.extend([token.end] * len(text))
+        for found in PARTS.finditer(text):
+            part, (start, end) = found[0], found.span()
+            if BLANKS.match(part):
+                part = " "
+                if self.parts[-1:] == [part]:
+                    continue
+            self.parts.append(part)
+            if token.end - token.start == len(token.text):
+                inner = range(token.start + start + 1, token.start + start + len(part))
+                self.starts.extend([token.start + start, *inner])
+                self.ends.extend([*inner, token.start + end])
+            else:
+                self.starts.extend([token.start] * len(part))
+                self.ends.extend([token.end] * len(part))
 
 
 def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment | None:
@@ -86,15 +71,15 @@ def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment
     """
     writer, marks, is_html = TextWriter(), [], False
     for token in tokens:
-        start = writer.length
+        start = len(writer.starts)
         if token.kind is Kind.TEXT:
             is_html |= token.name == HTML
             writer.write(token, token.text)
             continue
         if token.kind is Kind.VERBATIM:
             writer.write(token, token.text.strip())
-        marks.append((start, writer.length, token))
-    text = writer.text
+        marks.append((start, len(writer.starts), token))
+    text = "".join(writer.parts)
     if not any(map(str.isalpha, text)) or MESSAGE.search(text):
         return None
     hidden = hide(text, [mark[:2] for mark in marks if mark[0] < mark[1]])
@@ -137,3 +122,8 @@ def split_into_segments(tokens: list[Token], source: str) -> Iterator[Segment]:
         found = filter(None, itertools.starmap(make_segment, [*runs, (group,)]))
         yield from sorted(found, key=lambda segment: segment.starts[0])
         group, values = [], []
+
+
+def normalize_blanks(text: str) -> str:
+    """Replaces all blanks but no-break spaces by one blank."""
+    return BLANKS.sub(" ", text).strip(" ")

@@ -7,7 +7,6 @@ parent contains text directly; so are all elements inside an inline one.
 import dataclasses
 import xml.parsers.expat
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -37,63 +36,43 @@ class Element:
     is_inline: bool = False  # Whether it is a part of a sentence.
 
 
-class Event(NamedTuple):
-    """An event of the parser, which ends where the next one begins."""
-
-    kind: Kind
-    start: int  # In bytes.
-    element: Element
-    text: str = ""
-    name: str = ""
-    keeps: bool | None = None
-
-
 def read_xml(source: str) -> Iterator[Token]:
     """Yields the tokens of a document."""
-    reader = EventReader()
     data = source.encode("utf-8", "surrogatepass")
     try:
-        reader.read(data)
+        elements, tokens = EventReader().read(data)
     except xml.parsers.expat.ExpatError as error:
         raise ValueError(f"`text` must be well-formed XML. Received: {error}") from None
     is_start = (np.frombuffer(data, np.uint8) & 0xC0) != 0x80
     places = np.concatenate([[0], np.cumsum(is_start)])
-    starts = places[[event.start for event in reader.events]].tolist()
+    starts = places[[token.start for token in tokens]].tolist()
     starts.append(len(source))
-    for place, event in enumerate(reader.events):
-        start, end = starts[place : place + 2]
-        element, parent = event.element, event.element.parent
-        if event.kind is Kind.OPEN:
+    for number, (element, token) in enumerate(zip(elements, tokens, strict=True)):
+        (start, end), kind, parent = (
+            starts[number : number + 2],
+            token.kind,
+            element.parent,
+        )
+        if kind is Kind.OPEN:
             element.is_inline = parent.is_inline or parent.has_text
-        if event.kind is Kind.TEXT:
-            yield Token(Kind.TEXT, start, end, event.text)
-        elif event.kind is Kind.VOID:
+            if tokens[number + 1].kind is Kind.CLOSE and end == starts[number + 2]:
+                kind = Kind.VOID  # The element is empty.
+        is_block = not element.is_inline
+        if token.kind in (Kind.TEXT, Kind.VOID):
             # There is no text outside of the root.
-            yield Token(Kind.VOID, start, end, is_block=parent is None)
-        elif event.kind is Kind.OPEN or start < end:
-            is_empty = (
-                event.kind is Kind.OPEN
-                and reader.events[place + 1].kind is Kind.CLOSE
-                and starts[place + 1] == starts[place + 2]
-            )
-            yield Token(
-                Kind.VOID if is_empty else event.kind,
-                start,
-                end,
-                name=event.name,
-                is_block=not element.is_inline,
-                keeps=event.keeps,
-            )
+            is_block = token.kind is Kind.VOID and parent is None
+        if kind is not Kind.CLOSE or start < end:
+            yield token._replace(kind=kind, start=start, end=end, is_block=is_block)
 
 
 class EventReader:
-    """Records the events of a document, in order."""
+    """Records a token, without its end, and its element for each event of expat."""
 
     def __init__(self):
-        self.events = []
+        self._elements, self._tokens = [], []
         self._element, self._in_cdata = Element(), False
 
-    def read(self, source: bytes) -> None:
+    def read(self, source: bytes) -> tuple[list[Element], list[Token]]:
         # These bytes are UTF-8, whatever encoding the document declares.
         parser = self._parser = xml.parsers.expat.ParserCreate("utf-8")
         parser.StartElementHandler = self._start
@@ -106,20 +85,22 @@ class EventReader:
         # With this handler entities are not expanded.
         parser.DefaultHandler = self._void
         parser.Parse(source, True)
+        return self._elements, self._tokens
 
-    def _note(self, kind: Kind, element: Element, *what) -> None:
+    def _note(self, kind: Kind, **fields) -> None:
         start = self._parser.CurrentByteIndex
-        self.events.append(Event(kind, start, element, *what))
+        self._elements.append(self._element)
+        self._tokens.append(Token(kind, start, start, **fields))
 
     def _start(self, name, attributes):
         self._element = Element(self._element)
         keeps = is_untranslated(name, attributes, UNTRANSLATED)
         if attributes.get("translatable") == "false":  # As in Android.
             keeps = True
-        self._note(Kind.OPEN, self._element, "", name, keeps)
+        self._note(Kind.OPEN, name=name, keeps=keeps)
 
     def _end(self, name):
-        self._note(Kind.CLOSE, self._element, "", name)
+        self._note(Kind.CLOSE, name=name)
         self._element = self._element.parent
 
     def _text(self, text):
@@ -127,15 +108,15 @@ class EventReader:
             return
         if text.strip():
             self._element.has_text = True
-        self._note(Kind.TEXT, self._element, text)
+        self._note(Kind.TEXT, text=text)
 
     def _start_cdata(self):
         # CDATA is not translated, since its text has other escapes.
         self._in_cdata = True
-        self._note(Kind.VOID, self._element)
+        self._note(Kind.VOID)
 
     def _end_cdata(self):
         self._in_cdata = False
 
     def _void(self, *_):
-        self._note(Kind.VOID, self._element)
+        self._note(Kind.VOID)

@@ -90,6 +90,9 @@ def test_the_field_of_a_link_is_translated_and_others_stay():
     )
     other = word_documents.field(" PAGE ", run("of three", "<w:b/>"))
 
+    text = DocxDocument(wrap(content + other)).text
+    assert ">this page</a>" in text
+    assert ">of three</code>" in text
     link = translate_paragraph(content, word_swap())
     page = translate_paragraph(run("two words ") + other, word_swap())
 
@@ -103,16 +106,6 @@ def test_the_field_of_a_link_is_translated_and_others_stay():
         assert [mark for mark in marks if mark != "t"] == [
             *("fldChar", "instrText", "fldChar", "fldChar")
         ]
-
-
-def test_the_model_reads_the_results_of_fields():
-    simple = f'<w:fldSimple w:instr="AUTHOR">{run("Ann")}</w:fldSimple>'
-    content = simple + word_documents.field("PAGE", run("3")) + run(" is.")
-
-    text = DocxDocument(wrap(content)).text
-
-    assert ">Ann</code>" in text
-    assert ">3</code> is.</p>" in text
 
 
 @pytest.mark.parametrize(
@@ -167,15 +160,14 @@ def test_notes_and_text_boxes_are_translated(content):
         assert "".join(etree.fromstring(found[name]).itertext(f"{W}t")) == text
 
 
-def test_both_variants_of_the_standard_are_read(content):
+def test_the_strict_variant_of_the_standard_is_read():
     parts = word_documents.unpack(wrap(run("two words")))
-    strict = "http://purl.oclc.org/ooxml/wordprocessingml/main"
-    parts[MAIN] = parts[MAIN].replace(W[1:-1].encode(), strict.encode())
+    strict = b"http://purl.oclc.org/ooxml/wordprocessingml/main"
+    parts[MAIN] = parts[MAIN].replace(W[1:-1].encode(), strict)
 
     found = word_documents.unpack(translate(word_documents.pack(parts), word_swap()))
 
-    root = etree.fromstring(found[MAIN])
-    assert "".join(root.itertext(f"{{{strict}}}t")) == "words two"
+    assert b">words two</" in found[MAIN]
 
 
 def test_characters_that_xml_lacks_are_dropped():
@@ -277,53 +269,43 @@ def test_other_files_are_refused(content, message):
     assert "\n" not in str(refused.value)
 
 
-def test_what_unpacks_to_too_much_is_refused(monkeypatch):
-    content = changed(word_media=bytes(20_000))
-    monkeypatch.setattr(docx_package, "MAX_GROWTH", 100)
+@pytest.mark.parametrize(
+    ("name", "limit", "message"),
+    [
+        ("MAX_GROWTH", 100, r"file of \d+ bytes must unpack to at most \d+ bytes. R"),
+        ("MAX_PARTS", 3, r"must have at most 3 parts. Received: \d+$"),
+    ],
+)
+def test_what_unpacks_to_too_much_is_refused(monkeypatch, name, limit, message):
+    monkeypatch.setattr(docx_package, name, limit)
 
-    with pytest.raises(ValueError, match="must unpack to at most") as refused:
-        DocxDocument(content)
-
-    assert f"file of {len(content)} bytes" in str(refused.value)
-
-
-def test_too_many_parts_are_refused(monkeypatch):
-    monkeypatch.setattr(docx_package, "MAX_PARTS", 3)
-
-    with pytest.raises(ValueError, match="must have at most 3 parts") as refused:
-        DocxDocument(wrap(run("a")))
-
-    assert re.search(r"Received: \d+$", str(refused.value))
+    with pytest.raises(ValueError, match=message):
+        DocxDocument(changed(word_media=bytes(20_000)))
 
 
-@pytest.mark.parametrize("max_tags", [None, 20_300])
-def test_tags_are_counted_before_trees_are_built(max_tags):
-    content = wrap(run("a") + 20_000 * "<w:a/>")
-    if max_tags:
-        DocxDocument(content, max_tags)
-        content = wrap(run("a") + 21_000 * "<w:a/>")
-        with (
-            mock.patch.object(docx_package, "parse_xml", side_effect=AssertionError),
-            pytest.raises(ValueError, match="must have at most 20300 tags. Rec"),
-        ):
-            DocxDocument(content, max_tags)
-    else:
-        DocxDocument(content)
+def test_tags_are_counted_before_trees_are_built():
+    DocxDocument(wrap(run("a") + 20_000 * "<w:a/>"), 20_300)
+    with (
+        mock.patch.object(docx_package, "parse_xml", side_effect=AssertionError),
+        pytest.raises(ValueError, match="must have at most 20300 tags. Rec"),
+    ):
+        DocxDocument(wrap(run("a") + 21_000 * "<w:a/>"), 20_300)
 
 
-def test_formats_are_counted_for_each_part_of_their_run():
-    properties = 100 * "<w:b/>"
-    content = f"<w:r><w:rPr>{properties}</w:rPr>{'<w:t>a</w:t>' * 500}</w:r>"
-
-    with pytest.raises(ValueError, match="at most 10000 elements to move or copy"):
-        DocxDocument(wrap(content), 10_000)
+BOX = "<w:r><w:t>a</w:t><w:drawing><w:p>", "</w:p></w:drawing></w:r>"
 
 
-def test_elements_count_for_each_paragraph_around_them():
-    """Else text boxes in text boxes would take minutes."""
-    start, end = "<w:r><w:t>a</w:t><w:drawing><w:p>", "</w:p></w:drawing></w:r>"
-    content = 60 * start + 500 * "<w:a/>" + 60 * end
-
+@pytest.mark.parametrize(
+    "content",
+    [
+        # Text boxes in text boxes would take minutes.
+        60 * BOX[0] + 500 * "<w:a/>" + 60 * BOX[1],
+        # Each text gets a copy of the format of its run.
+        f"<w:r><w:rPr>{100 * '<w:b/>'}</w:rPr>{500 * '<w:t>a</w:t>'}</w:r>",
+    ],
+    ids=["text boxes", "formats"],
+)
+def test_elements_are_counted_for_each_move_and_copy(content):
     with pytest.raises(ValueError, match="at most 10000 elements to move or copy"):
         DocxDocument(wrap(content), 10_000)
 

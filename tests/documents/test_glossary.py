@@ -1,4 +1,4 @@
-"""Tests of `documents.glossary` and `documents.term_placement`."""
+"""Tests of `documents.glossary` and `documents.translation_repair`."""
 
 import argparse
 import itertools
@@ -11,7 +11,7 @@ from command_line.errors import UserError
 from documents.glossary import Glossary, parse_glossary_file, read_glossary
 from documents.markup.translate_markup import translate_markup
 from documents.markup.word_alignment import find_words
-from documents.term_placement import hide_terms, place_terms, show_terms
+from documents.translation_repair import hide_terms, place_terms, show_terms
 from tests.helpers.known_alignment_translators import word_for_word
 
 # Words of a text; only those in Latin letters need a blank between them.

@@ -65,18 +65,8 @@ def test_alternatives_are_others_of_the_same_search(service, said, servable):
         "/translate", q=[SENTENCES[0], "12"], alternatives=3, **PAIR
     ).json()
     assert lists["alternatives"] == [others[:3], []]
-
-
-def test_html_has_no_alternatives_and_says_so(service):
-    fields = {"q": f"<p>{SENTENCES[0]}</p>", "format": "html", "alternatives": 3}
-
-    answer = service.post("/translate", **fields, **PAIR).json()
-    spec = service.get("/spec").json()["paths"]["/translate"]["post"]["requestBody"]
-
-    assert answer["alternatives"] == []
-    for kind in spec["content"].values():
-        described = kind["schema"]["properties"]["alternatives"]["description"]
-        assert "there are none of html" in described
+    html = {"q": f"<p>{SENTENCES[0]}</p>", "format": "html", "alternatives": 3}
+    assert service.post("/translate", **html, **PAIR).json()["alternatives"] == []
 
 
 def test_what_was_cut_is_told(service, translate):
@@ -144,6 +134,7 @@ def test_a_file_is_translated_and_fetched(service):
         ("/translate", {"q": ["a\n" * 201] * 30}, "Received: at least 2010"),
         ("/words", {"q": ["a"], "translations": ["b", "c"]}, "as many texts each"),
         ("/words", {"q": ["a"], "translations": ["b"]}, "lacks words"),
+        ("/translate", {"glossary": [["a", "b"]]}, "a glossary is not supported: "),
         ("/detect", {"q": None}, "missing q parameter"),
         ("/detect", {"q": "a" * 20_001}, "(20001) exceeds text limit (20000)"),
     ],
@@ -242,27 +233,12 @@ def test_sentences_come_one_by_one():
     assert len(reversing.batches) == 2
 
 
-def test_words_are_those_of_the_signatures(service, servable):
-    translation = " ".join(SENTENCES[0].split()[::-1])
-    sides = {"source": SENTENCES[0], "target": translation}
-    scored = servable.predict(
-        "score", {k: np.array([v.encode()]) for k, v in sides.items()}
-    )
+def test_words_are_those_of_the_model(service, model):
+    asked = {"q": SENTENCES[:2], "translations": SENTENCES[1:3]}
 
-    (words,) = service.post(
-        "/words", q=SENTENCES[:1], translations=[translation], **PAIR
-    ).json()
+    found = service.post("/words", **asked, **PAIR).json()
 
-    assert [w["text"] for w in words["source"]] == SENTENCES[0].split()
-    spoken = [" " * w["space"] + w["text"] for w in words["target"]]
-    assert "".join(spoken) == translation
-    # The last piece is EOS.
-    logs = scored["token_log_probabilities"][0, :-1]
-    found = np.prod([word["probability"] for word in words["target"]])
-    np.testing.assert_allclose(found, np.exp(logs.sum()), atol=0.01)
-    for word in words["target"]:
-        assert len(word["weights"]) == len(words["source"])
-        assert 0 <= sum(word["weights"]) <= 1.01
+    assert found == model.find_words(list(zip(*asked.values(), strict=True)))
 
 
 def test_too_much_at_a_time_is_told_to_come_back():
@@ -387,25 +363,6 @@ def test_an_error_of_ours_is_logged(capfd):
     assert "MemoryError" in capfd.readouterr().err
 
 
-def test_several_pairs_have_their_own_models():
-    models = {
-        ("en", "es"): FunctionRuntime(ReversingModel()),
-        ("pt-BR", "es"): FunctionRuntime(
-            lambda texts: service_client.make_outputs(texts)
-        ),
-    }
-    with service_client.serve(models) as service:
-        first, second = (
-            service.post("/translate", q="ab", source=code, target="es").json()
-            for code in ("en", "pt-BR")
-        )
-        names = [each["name"] for each in service.get("/languages").json()]
-
-    assert first == {"translatedText": "ba"}
-    assert second == {"translatedText": "ab"}
-    assert names == ["English", "Spanish", "Portuguese (Brazil)"]
-
-
 def test_the_page_gets_nothing_from_elsewhere(reversing):
     for path in ("/", "/page.css", "/page.js"):
         answer = reversing.get(path)
@@ -478,10 +435,3 @@ def test_a_wrong_glossary_is_refused(service, terms, message):
 
     assert answer.status == 400
     assert answer.json()["error"].startswith(f"Invalid request: {message}")
-
-
-def test_a_glossary_needs_alignments(reversing):
-    answer = reversing.post("/translate", q="a", glossary=TERMS, **PAIR)
-
-    assert answer.status == 400
-    assert "a glossary is not supported: the model has no al" in answer.json()["error"]

@@ -57,6 +57,7 @@ def test_codes_of_other_models_name_the_same_language():
     assert detector.detect("This is a sentence in English.")[0].language == "eng_Latn"
     assert [find_language(code) for code in ("deu_Latn", "pt_BR")] == ["de", "pt"]
     assert name_language("eng_Latn").startswith("English")
+    assert name_language("pt-BR") == "Portuguese (Brazil)"
 
 
 def test_a_long_text_is_detected_by_its_beginning():

@@ -11,7 +11,7 @@ import pytest
 
 import export.__main__ as export_command
 from command_line.errors import UserError
-from documents.symbols import has_lost_symbols
+from documents.translation_repair import has_lost_symbols
 from export import check
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_models import FunctionRuntime, make_outputs, translate_lines

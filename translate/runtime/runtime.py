@@ -22,8 +22,14 @@ from command_line.errors import UserError
 from documents.glossary import Glossary
 from documents.markup.word_alignment import word_attention
 from documents.plain_text import translate_whole
-from documents.symbols import has_lost_symbols, is_alignable, restore_symbols
-from documents.term_placement import hide_terms, place_terms, show_terms
+from documents.translation_repair import (
+    has_lost_symbols,
+    hide_terms,
+    is_alignable,
+    place_terms,
+    restore_symbols,
+    show_terms,
+)
 from export.model.signature_inputs import LANGUAGE_INPUTS
 from text_processing.language_tags import LanguageTags
 from text_processing.placeholders import PLACEHOLDERS

@@ -1,4 +1,4 @@
-"""Tests of `documents.symbols`."""
+"""Tests of `documents.translation_repair`."""
 
 import re
 import unicodedata
@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from documents.markup.translate_markup import translate_markup
 from documents.markup.word_alignment import find_words
-from documents.symbols import has_lost_symbols, restore_symbols
+from documents.translation_repair import has_lost_symbols, restore_symbols
 from tests.helpers.known_alignment_translators import identity, permuted, reverse
 from text_processing.placeholders import find_symbol_spans
 
