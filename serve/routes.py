@@ -16,12 +16,7 @@ from fastapi.responses import Response, StreamingResponse
 from documents.formats import FORMAT_OF_SUFFIX, read_document
 from serve import schemas
 from serve.access_control import AccessControl
-from serve.document_translation import (
-    MAX_CLIENT_FILES,
-    MAX_TAGS,
-    limit_calls,
-    run_in_turn,
-)
+from serve.client_turns import limit_calls, run_in_turn
 from serve.file_store import FileStore
 from serve.languages import Detection
 from serve.schemas import http_error
@@ -30,6 +25,10 @@ from translate.runtime.runtime import WORDS
 
 AUTO = "auto"
 TAG = re.compile("<[^<>]*+>")
+# Of a .docx file. Reading and writing one takes up to three seconds and, while its
+# sentences are translated, 200 MiB.
+MAX_TAGS = 150_000
+MAX_CLIENT_FILES = 2  # Requests of a client at a time; others wait.
 
 
 def make_post(app: fastapi.FastAPI, access: AccessControl) -> Callable:

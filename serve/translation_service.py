@@ -10,19 +10,17 @@ from typing import NamedTuple
 from documents.formats import Document, translation_steps
 from documents.markup.translate_markup import markup_steps
 from serve.batching import Batcher
-from serve.document_translation import MAX_HTML_REQUESTS, limit_calls, run_together
+from serve.client_turns import limit_calls, run_together, split_in_turn
 from serve.languages import LanguageDetector, match_code, name_language
 from serve.metrics import Metrics
 from serve.options import LimitOptions
 from serve.schemas import http_error
-from serve.threads import FairExecutor
 from translate.runtime.runtime import ALTERNATIVES, MARKUP, PROBE, Runtime, Translation
 from translate.segmentation import SplitText, find_sentences, split_texts
 
 Models = dict[tuple[str, str], Runtime]  # By the codes of a pair.
 SPLIT_TEXTS = 10  # Texts that are split before another client has its turn.
-
-split_in_turn = FairExecutor("sentences").run
+MAX_HTML_REQUESTS = 32  # Of a client at a time; others wait.
 
 
 class TextTranslation(NamedTuple):

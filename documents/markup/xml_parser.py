@@ -48,11 +48,8 @@ def read_xml(source: str) -> Iterator[Token]:
     starts = places[[token.start for token in tokens]].tolist()
     starts.append(len(source))
     for number, (element, token) in enumerate(zip(elements, tokens, strict=True)):
-        (start, end), kind, parent = (
-            starts[number : number + 2],
-            token.kind,
-            element.parent,
-        )
+        start, end = starts[number : number + 2]
+        kind, parent = token.kind, element.parent
         if kind is Kind.OPEN:
             element.is_inline = parent.is_inline or parent.has_text
             if tokens[number + 1].kind is Kind.CLOSE and end == starts[number + 2]:

@@ -8,8 +8,8 @@ import threading
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from serve.client_turns import FairExecutor
 from serve.fair_queue import CLIENT, FairQueue, QueuedItem
-from serve.threads import FairExecutor
 
 BUDGET = 64
 

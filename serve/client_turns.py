@@ -1,34 +1,67 @@
-"""Translates documents, whose sentences are queued as any others.
-
-The work on the documents themselves runs in a thread, so that the event loop
-answers other requests meanwhile. The clients take turns, with a document at a time.
-"""
+"""Runs functions in a thread, for clients in turn, and few calls of each at a time."""
 
 import asyncio
+import concurrent.futures
 import functools
+import threading
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 from documents.markup.translate_markup import (
     AlignmentRequest,
     Steps,
     TranslationRequest,
 )
-from serve.fair_queue import CLIENT
+from serve.fair_queue import CLIENT, Tree, add_path, end_turn, first_key, remove_path
 from serve.schemas import http_error
-from serve.threads import FairExecutor
 
-# Of a .docx file. Reading and writing one takes up to three seconds and, while its
-# sentences are translated, 200 MiB.
-MAX_TAGS = 150_000
-# Requests of a client at a time; others wait.
-MAX_CLIENT_FILES = 2
-MAX_HTML_REQUESTS = 32
-ALL_CLIENTS = 8  # Times as many of all clients together.
-
-run_in_turn = FairExecutor("documents").run
+ALL_CLIENTS = 8  # Times as many calls of all clients together.
 # Semaphores, by function and client; `None` stands for all clients.
 _slots = weakref.WeakValueDictionary()
+
+
+class FairExecutor(concurrent.futures.Executor):
+    """A thread that runs functions; the clients take turns.
+
+    More threads would only take time from the event loop.
+    """
+
+    def __init__(self, name: str):
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, name)
+        self._lock, self._jobs = threading.Lock(), Tree()  # Paths: client, job.
+
+    def submit(self, function: Callable, *args) -> concurrent.futures.Future:
+        future = concurrent.futures.Future()
+        job = future, functools.partial(function, *args)
+        with self._lock:
+            add_path(self._jobs, (CLIENT.get(), job))
+        self._thread.submit(self._run_next)
+        return future
+
+    def _run_next(self) -> None:
+        with self._lock:
+            client = first_key(self._jobs)
+            future, function = job = first_key(self._jobs[client])
+            remove_path(self._jobs, (client, job))
+            end_turn(self._jobs, (client,))
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    async def run(self, function: Callable, *args) -> Any:
+        """Returns the result of a function."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self, function, *args)
+
+
+# The event loop answers other requests while a thread works on documents or splits
+# texts into sentences.
+run_in_turn = FairExecutor("documents").run
+split_in_turn = FairExecutor("sentences").run
 
 
 def limit_calls(count: int) -> Callable:
