@@ -1,10 +1,7 @@
 """Finds the tags and texts of HTML by the tokenizer of the HTML standard.
 
 It builds no tree, so tags that are missing or wrongly nested stay unchanged.
-Only end tags that HTML lets authors leave out are added, as tokens of no
-length, so that an element that is not translated ends where a browser ends it.
-Its time is linear in the length of the document, which that of Python's
-`html.parser` is not.
+Its time is linear, which that of Python's `html.parser` is not.
 """
 
 import collections
@@ -14,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from documents.markup.markup_tokens import (
+    CHANGES,
     RUBY_TEXTS,
     Kind,
     Token,
@@ -23,19 +21,19 @@ from documents.markup.markup_tokens import (
 
 # Elements that end a sentence. All other elements are inline.
 BLOCK_NAMES = """
-    address applet area article aside audio base basefont blockquote body br
-    button canvas caption center col colgroup dd details dialog dir div dl dt
-    embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5
-    h6 head header hgroup hr html iframe legend li link main map menu meta nav
-    noembed noframes noscript ol optgroup option p param picture plaintext pre
-    script search section select slot source style summary table tbody td
-    template textarea tfoot th thead title tr track ul video xmp
+    address applet area article aside audio base basefont blockquote body br button
+    canvas caption center col colgroup dd details dialog dir div dl dt embed
+    fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head
+    header hgroup hr html iframe legend li link main map menu meta nav noembed
+    noframes noscript ol optgroup option p param picture plaintext pre script search
+    section select slot source style summary table tbody td template textarea tfoot
+    th thead title tr track ul video xmp
 """
 BLOCKS = frozenset(BLOCK_NAMES.split())
 # Elements without text or end tag.
 NAMES_OF_EMPTY = """
-    area base basefont br col embed frame hr img input link meta param source
-    track wbr
+    area base basefont br col embed frame hr img input link meta param source track
+    wbr
 """
 VOID_ELEMENTS = frozenset(NAMES_OF_EMPTY.split())
 FOREIGN = frozenset(["math", "svg"])  # May be empty.
@@ -46,8 +44,8 @@ RAW_TEXT = frozenset(["textarea", "title"])
 # Elements whose end tag may be left out, and the start tags that imply it.
 NAMES_AFTER_P = """
     address article aside blockquote center details dialog dir div dl fieldset
-    figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup main menu nav
-    ol p pre search section table ul li dt dd td th tr
+    figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup main menu nav ol p
+    pre search section table ul li dt dd td th tr
 """
 AFTER_P = frozenset(NAMES_AFTER_P.split())
 IMPLIED_ENDS = {
@@ -80,7 +78,10 @@ ENTITY = re.compile(r"&(?:#(?:[0-9]++|[xX][0-9a-fA-F]++)|[a-zA-Z][a-zA-Z0-9]*+);
 
 
 def read_html_document(source: str) -> Iterator[Token]:
-    """Yields the tokens of a document, with the end tags that it leaves out."""
+    """Yields the tokens of a document, with the end tags that it leaves out.
+
+    They have no length. An untranslated element ends where a browser ends it.
+    """
     opened = []  # Names of open elements, those in `ENDED`.
     counts = collections.Counter()  # Of these names, for linear time.
     for token in read_html(source):
@@ -133,17 +134,16 @@ def read_html(source: str) -> Iterator[Token]:
         yield from split_at_entities(source, done, start)
         done = place
         if tag is None:
-            is_block = source[start + 2 : start + 3].lower() == "d"
-            is_block = is_block or not source.endswith(">", start, place)
+            is_doctype = source[start + 2 : start + 3].lower() == "d"
+            is_block = is_doctype or not source.endswith(">", start, place)
             yield Token(Kind.VOID, start, place, is_block=is_block)
             continue
         token = read_tag(source, tag)
         if foreign and token.name in FOREIGN_INLINE:
             token = token._replace(is_block=False)
         yield token
-        if token.name in FOREIGN and token.kind is not Kind.VOID:
-            foreign += 1 if token.kind is Kind.OPEN else -1
-            foreign = max(0, foreign)
+        if token.name in FOREIGN:
+            foreign = max(0, foreign + CHANGES.get(token.kind, 0))
         if token.kind is Kind.OPEN and not foreign:
             place = end_of_raw(source, place, token.name)
             if token.name in RAW and done < place:
@@ -218,10 +218,10 @@ def split_at_entities(source: str, start: int, end: int) -> Iterator[Token]:
         text = html.unescape(found[0])
         if text == found[0]:
             continue
-        if start < found.start():
-            plain = source[start : found.start()]
-            yield Token(Kind.TEXT, start, found.start(), plain)
-        yield Token(Kind.TEXT, *found.span(), text)
-        start = found.end()
+        first, last = found.span()
+        if start < first:
+            yield Token(Kind.TEXT, start, first, source[start:first])
+        yield Token(Kind.TEXT, first, last, text)
+        start = last
     if start < end:
         yield Token(Kind.TEXT, start, end, source[start:end])

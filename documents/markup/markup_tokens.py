@@ -109,10 +109,11 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
     """
     found, texts, scopes = [], [], []
     for token in tokens:
-        if token.kind in (Kind.TEXT, Kind.VERBATIM):
+        kind = token.kind
+        if kind in (Kind.TEXT, Kind.VERBATIM):
             texts.append(token.text)
         keeps = bool(scopes) and scopes[-1].keeps
-        switches = token.kind is Kind.OPEN and token.keeps not in (None, keeps)
+        switches = kind is Kind.OPEN and token.keeps not in (None, keeps)
         if switches:
             if len(scopes) == MAX_DEPTH:
                 raise ValueError(
@@ -122,13 +123,12 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
             scopes.append(Scope(token.name, token.keeps, len(found), len(texts)))
         if scopes and token.is_block:
             scopes[-1].has_block = True
-        change = CHANGES.get(token.kind)
         if token.is_block or keeps != switches:
             values = () if keeps and not switches else token.values
             token = token._replace(kind=Kind.BREAK, values=values)
         found.append(token)
-        if change:
-            end = count_tag(scopes, token.name, change)
+        if kind in CHANGES:
+            end = count_tag(scopes, token.name, CHANGES[kind])
             while len(scopes) > end:
                 leave_scope(scopes, found, texts)
     while scopes:

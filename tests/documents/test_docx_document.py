@@ -191,6 +191,11 @@ OTHERS = st.sampled_from(
         word_documents.field("HYPERLINK", run("b", "<w:b/>") + run(" c")),
         '<w:r><w:fldChar w:fldCharType="end"/></w:r>',
         f"<w:hyperlink>{run('d e')}</w:hyperlink>",
+        f"<w:ins>{run('f')}</w:ins><w:del><w:r><w:delText>g</w:delText></w:r></w:del>",
+        f"<w:sdt><w:sdtPr/><w:sdtContent>{run('h i')}</w:sdtContent></w:sdt>",
+        f"<w:fldSimple>{run('j')}</w:fldSimple><w:r><w:noBreakHyphen/></w:r>",
+        "<w:r><w:br/><w:t>k</w:t><w:footnoteReference/></w:r><w:proofErr/>",
+        '<w:r><w:fldChar w:fldCharType="begin"/></w:r>',
     ]
 )
 

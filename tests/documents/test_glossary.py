@@ -180,12 +180,6 @@ def test_each_target_term_is_there_and_the_rest_is_the_translation(pair, terms):
         assert all(word in words for word in rest)
 
 
-@given(aligned_pairs())
-def test_without_terms_nothing_is_lacking(pair):
-    assert not Glossary([("e", "x")]).lacks(*pair[:2])
-    assert place_terms(Glossary([("e", "x")]), *pair) == pair[1]
-
-
 @given(st.lists(st.sampled_from(["a", "b", "⦅0⦆", "B", "d"]), max_size=20))
 def test_placeholders_come_back_as_target_terms(words):
     text, glossary = " ".join(words), Glossary([("a", "x"), ("b", "y")])

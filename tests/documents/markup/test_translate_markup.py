@@ -11,10 +11,10 @@ from documents.character_encoding import decode, encode
 from documents.markup.translate_markup import (
     AlignmentRequest,
     TranslationRequest,
+    describe_counts,
     markup_steps,
     translate_markup,
 )
-from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.fake_models import FunctionRuntime, make_outputs
 from tests.helpers.known_alignment_translators import (
     dictionary,
@@ -105,7 +105,9 @@ def test_a_sentence_that_is_cut_is_halved():
     )
     assert found.counts["truncated"] == 0
     long = translate_markup(f"<p>{'a' * 30}</p>", "html", translator)
-    assert long.counts["truncated"] == 1
+    assert list(describe_counts(long.counts)) == [
+        "1 of 1 sentences were cut at the model's limit of tokens"
+    ]
 
 
 def test_refuses_formats_and_documents_that_are_none():
@@ -163,25 +165,6 @@ def test_what_an_encoding_lacks_is_a_reference():
 def test_refuses_bytes_that_it_cannot_read(data, message):
     with pytest.raises(ValueError, match=message):
         decode(data, "html")
-
-
-@pytest.mark.slow
-def test_translates_with_an_export_and_with_its_server(
-    export_dir, servable, translate_file, capsys
-):
-    source = b"<h1>The blue dog</h1>\n<p>A <b id=1>dog <i>sees</i></b> 5 kg. "
-    source += b"<!-- c --> Two <a href='x'>cats</a>.</p>"
-
-    text = translate_file(source, "--export-dir", export_dir, "--format=html")
-
-    for part in (b"<h1>", b"</h1>\n<p>", b"<b id=1>", b"<i>", b"</i>", b"</b>"):
-        assert text.count(part) == 1
-    for part in (b"5 kg", b"<!-- c -->", b"<a href='x'>", b"</a>"):
-        assert text.count(part) == 1
-    assert "cut at the model's limit" in capsys.readouterr().err
-    with serve_grpc(servable) as address:
-        served = translate_file(source, f"--server={address}", "--format=html")
-    assert served == text
 
 
 @pytest.mark.parametrize(
