@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 import fastapi
 import prometheus_client
-from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -83,13 +82,6 @@ def make_app(
         redoc_url=None,
         lifespan=lifespan,
     )
-    if http.cors_origin:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=http.cors_origin,
-            allow_methods=["GET", "POST"],
-            allow_headers=["Content-Type"],
-        )
     add_errors(app)
     add_health(app, service)
     add_metrics(app, metrics)

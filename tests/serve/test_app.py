@@ -312,25 +312,6 @@ def test_a_key_is_needed_where_there_are_some(tmp_path):
     assert settings["keyRequired"] is settings["apiKeys"] is True
 
 
-def test_other_sites_may_ask_only_where_told():
-    http = HttpOptions(port=0, cors_origin=("https://a.example",))
-    allowed = "access-control-allow-origin"
-    with (
-        service_client.serve(MODELS) as shut,
-        service_client.serve(MODELS, http) as open_,
-    ):
-        asked = [
-            service.get("/languages", Origin=origin).headers
-            for service in (shut, open_)
-            for origin in ("https://a.example", "https://b.example")
-        ]
-
-    assert [headers.get(allowed) for headers in asked] == [
-        *(None, None),
-        *("https://a.example", None),
-    ]
-
-
 def test_what_a_server_says_stays_here(capsys):
     batches = []
 
