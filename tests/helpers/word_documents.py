@@ -93,9 +93,9 @@ def unpack(content):
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def pack(parts):
+def pack(parts, compression=zipfile.ZIP_DEFLATED):
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(file, "w", compression) as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
     return file.getvalue()
