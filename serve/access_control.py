@@ -62,12 +62,9 @@ def read_keys(path: pathlib.Path) -> dict[str, bytes]:
 
 def find_name(keys: dict[str, bytes], key: str) -> str | None:
     """Returns the name of a key, or `None`, in constant time."""
-    given, found = key.encode(), None
     # Compare with all keys: the time must not depend on the position.
-    for name, each in keys.items():
-        if hmac.compare_digest(given, each):
-            found = name
-    return found
+    found = [n for n, each in keys.items() if hmac.compare_digest(key.encode(), each)]
+    return found[0] if found else None
 
 
 class AccessControl:

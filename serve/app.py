@@ -83,8 +83,7 @@ def make_app(
         lifespan=lifespan,
     )
     add_errors(app)
-    add_health(app, service)
-    add_metrics(app, metrics)
+    add_monitoring(app, service)
     add_settings(app, service, http, limits)
     post = make_post(app, access)
     add_translation(app, post, service)
@@ -155,8 +154,8 @@ def add_errors(app: fastapi.FastAPI) -> None:
         return respond(500, "Cannot translate text: an error of the service")
 
 
-def add_health(app: fastapi.FastAPI, service: TranslationService) -> None:
-    """Adds the routes of a load balancer: is the process ready, and alive?"""
+def add_monitoring(app: fastapi.FastAPI, service: TranslationService) -> None:
+    """Adds the routes of load balancers and of Prometheus."""
 
     @app.get("/livez")
     async def livez():
@@ -173,12 +172,10 @@ def add_health(app: fastapi.FastAPI, service: TranslationService) -> None:
             raise HTTPException(503, f"the model of {names} does not answer")
         return {"status": "ok"}
 
-
-def add_metrics(app: fastapi.FastAPI, metrics: Metrics) -> None:
     @app.get("/metrics")
-    async def render_metrics():
+    async def metrics():
         kind = prometheus_client.CONTENT_TYPE_LATEST
-        return Response(metrics.render(), media_type=kind)
+        return Response(service.metrics.render(), media_type=kind)
 
 
 def add_settings(

@@ -129,10 +129,7 @@ class Batcher:
     def submit(
         self, method: Callable, texts: list, *args, is_admitted: bool = False
     ) -> Iterator[list[asyncio.Future]]:
-        """Yields futures of the results; cancels the pending ones at exit.
-
-        The arguments and errors are those of `run`.
-        """
+        """Yields futures of the results of `run`; cancels the pending ones at exit."""
         client = CLIENT.get()
         if not is_admitted:
             self._check(client, texts)
@@ -146,11 +143,7 @@ class Batcher:
             self._note_length()
 
     def check_count(self, count: int) -> None:
-        """Checks the number of sentences of a request, or of a part of it.
-
-        Raises:
-            TooLargeError: If it is too large.
-        """
+        """Refuses a request, or a part of it, of too many sentences."""
         if count > self._max_waiting:
             raise TooLargeError(
                 f"a request must have at most {self._max_waiting} sentences "

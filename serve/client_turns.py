@@ -21,7 +21,7 @@ ALL_CLIENTS = 8  # Times as many calls of all clients together.
 _slots = weakref.WeakValueDictionary()
 
 
-class FairExecutor(concurrent.futures.Executor):
+class FairExecutor:
     """A thread that runs functions; the clients take turns.
 
     More threads would only take time from the event loop.
@@ -54,8 +54,7 @@ class FairExecutor(concurrent.futures.Executor):
 
     async def run(self, function: Callable, *args) -> Any:
         """Returns the result of a function."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self, function, *args)
+        return await asyncio.wrap_future(self.submit(function, *args))
 
 
 # The event loop answers other requests while a thread works on documents or splits
@@ -92,13 +91,11 @@ async def run_together(
 ) -> list:
     """Translates documents together; returns the results of their steps.
 
-    `translate` and `align` are coroutine functions, from sentences to `Translation`s
-    and from pairs of sentences to word alignments.
+    The coroutine functions `translate` and `align` answer their requests.
     """
     done = [None] * len(steps)
 
     def resume(i, result):
-        """Returns the next request of a document, or `None` if it is done."""
         try:
             return steps[i].send(result)
         except StopIteration as stop:

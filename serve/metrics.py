@@ -27,36 +27,25 @@ class Metrics:
         self._registry = prometheus_client.CollectorRegistry()
         prometheus_client.ProcessCollector(registry=self._registry)
 
-        def make(kind, name, help, *labels, **kwargs):
-            return kind(
-                f"translate_{name}", help, labels, registry=self._registry, **kwargs
-            )
+        def add(kind, name, help, *labels, **kwargs):
+            name, kwargs["registry"] = f"translate_{name}", self._registry
+            return kind(name, help, labels, **kwargs)
 
-        self._requests = make(
-            Counter, "requests", "Requests answered", "path", "status"
-        )
-        self._seconds = make(
-            Histogram,
-            "request_seconds",
-            "Seconds of a request",
-            "path",
-            buckets=SECONDS,
+        labels, rows, seconds = ("path", "status"), {"buckets": ROWS}, "request_seconds"
+        self._requests = add(Counter, "requests", "Requests answered", *labels)
+        self._seconds = add(
+            Histogram, seconds, "Seconds of a request", "path", buckets=SECONDS
         )
         self._of_model = (
-            make(
-                Histogram, "batch_rows", "Sentences in a batch", "model", buckets=ROWS
-            ),
-            make(Gauge, "waiting", "Queue length", "model"),
-            make(Counter, "model_errors", "Batches that failed", "model"),
+            add(Histogram, "batch_rows", "Sentences in a batch", "model", **rows),
+            add(Gauge, "waiting", "Queue length", "model"),
+            add(Counter, "model_errors", "Batches that failed", "model"),
         )
-        self._of_pair = [
-            make(Counter, name, help, "pair")
-            for name, help in (
-                ("sentences", "Sentences translated"),
-                ("characters", "Characters of them"),
-                ("truncated", "Sentences cut at the model's limit"),
-            )
-        ]
+        self._of_pair = (
+            add(Counter, "sentences", "Sentences translated", "pair"),
+            add(Counter, "characters", "Characters of them", "pair"),
+            add(Counter, "truncated", "Sentences cut at the model's limit", "pair"),
+        )
 
     def of_model(self, name: str) -> ModelMetrics:
         return ModelMetrics(*(metric.labels(name) for metric in self._of_model))

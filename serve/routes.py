@@ -170,8 +170,20 @@ def add_analysis_routes(post: Callable, service: TranslationService) -> None:
         futures = stack.enter_context(
             route.batcher.submit(route.model.translate_any_length, document.sentences)
         )
-        lines = stream_sentences(service, route, document, futures, stack)
-        return StreamingResponse(lines, media_type="application/x-ndjson")
+
+        async def stream():
+            """Yields lines of JSON: the document, then each translation in turn."""
+            with stack:
+                yield as_line(document._asdict())
+                async for place, result in as_they_come(futures):
+                    if isinstance(result, Exception):
+                        yield as_line({"error": "Cannot translate text"})
+                        return
+                    sentence = document.sentences[place]
+                    service.metrics.count_sentences(route.name, [sentence], [result])
+                    yield as_line({"sentence": place, **result._asdict()})
+
+        return StreamingResponse(stream(), media_type="application/x-ndjson")
 
     @post("/words", schemas.WordsFields)
     async def words(asked, _):
@@ -190,19 +202,6 @@ def add_analysis_routes(post: Callable, service: TranslationService) -> None:
         service.check(asked.translations)
         pairs = list(zip(asked.q, asked.translations, strict=True))
         return await route.batcher.run(route.model.find_words, pairs)
-
-
-async def stream_sentences(service, route, document, futures, stack):
-    """Yields lines of JSON: the document, then each translation in turn."""
-    with stack:
-        yield as_line(document._asdict())
-        async for place, result in as_they_come(futures):
-            if isinstance(result, Exception):
-                yield as_line({"error": "Cannot translate text"})
-                return
-            sentence = document.sentences[place]
-            service.metrics.count_sentences(route.name, [sentence], [result])
-            yield as_line({"sentence": place, **result._asdict()})
 
 
 def as_line(value: dict) -> str:

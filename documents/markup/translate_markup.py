@@ -108,10 +108,9 @@ def markup_steps(
 ) -> Steps:
     """Translates a document, and leaves the model's work to its caller.
 
-    It parses the document and then yields requests, each a
-    `TranslationRequest` or an `AlignmentRequest` of at least one sentence,
-    whose results it receives by `send`. There are a few requests for any number
-    of sentences; a document without letters makes none.
+    It yields requests, each a `TranslationRequest` or an `AlignmentRequest` of at
+    least one sentence, and receives their results by `send`. There are a few for
+    any number of sentences, and none for a document without letters.
 
     Args:
         text: The document.
