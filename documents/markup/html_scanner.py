@@ -5,7 +5,6 @@ Its time is linear, which that of Python's `html.parser` is not.
 """
 
 import collections
-import functools
 import html
 import re
 from collections.abc import Iterator
@@ -86,9 +85,13 @@ def read_html_document(source: str) -> Iterator[Token]:
     counts = collections.Counter()  # Of these names, for linear time.
     for token in read_html(source):
         name = token.name
-        kept = len(opened)
+        kept = len(opened)  # How many of them stay open.
         if token.kind is Kind.OPEN:
-            kept = find_implied_end(opened, name)
+            for place in reversed(range(len(opened))):
+                if opened[place] in CONTAINERS:
+                    break
+                if name in IMPLIED_ENDS[opened[place]]:
+                    kept = place
         elif token.kind is Kind.CLOSE and counts[name]:
             while opened[kept - 1] != name:
                 kept -= 1
@@ -106,17 +109,6 @@ def read_html_document(source: str) -> Iterator[Token]:
             opened.append(name)
             counts[name] += 1
         yield token
-
-
-def find_implied_end(opened: list[str], name: str) -> int:
-    """Returns how many of the open elements stay open at a start tag."""
-    kept = len(opened)
-    for place in reversed(range(len(opened))):
-        if opened[place] in CONTAINERS:
-            break
-        if name in IMPLIED_ENDS[opened[place]]:
-            kept = place
-    return kept
 
 
 def read_html(source: str) -> Iterator[Token]:
@@ -163,15 +155,10 @@ def end_of_declaration(source: str, start: int, foreign: int) -> int:
     return source.find(">", start) + 1 or len(source)
 
 
-@functools.cache
-def end_tag(name: str) -> re.Pattern:
-    return re.compile(rf"(?i)</{name}(?=[{BLANK}/>])")
-
-
 def end_of_raw(source: str, place: int, name: str) -> int:
     """Returns the end of the text of an element in which there are no tags."""
     if name in RAW or name in RAW_TEXT:
-        found = end_tag(name).search(source, place)
+        found = re.compile(rf"(?i)</{name}(?=[{BLANK}/>])").search(source, place)
         return found.start() if found else len(source)
     return len(source) if name == "plaintext" else place
 

@@ -177,10 +177,14 @@ def merge_symbols(tokens: list[Token]) -> list[Token]:
             opened.clear()
         elif kind is Kind.CLOSE and opened:
             first = opened.pop()
-            ends = found[first + 1 : first + 2] + found[-1:]
+            texts = [
+                t.text
+                for t in found[first + 1 : first + 2] + found[-1:]
+                if t.kind is Kind.TEXT
+            ]
             if found[first].name != token.name:
                 opened.clear()
-            elif not any(map(has_outer_blank, ends)):
+            elif texts == [text.strip() for text in texts]:
                 values = tuple(v for t in found[first:] for v in t.values)
                 found[first:] = [
                     found[first]._replace(kind=Kind.VOID, end=token.end, values=values)
@@ -188,8 +192,3 @@ def merge_symbols(tokens: list[Token]) -> list[Token]:
                 continue
         found.append(token)
     return found
-
-
-def has_outer_blank(token: Token) -> bool:
-    """Returns whether a token is text that begins or ends with a blank."""
-    return token.kind is Kind.TEXT and token.text != token.text.strip()

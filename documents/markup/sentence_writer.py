@@ -16,7 +16,6 @@ from documents.markup.markup_tokens import Kind, Span
 from documents.markup.sentence_alignment import Alignment, align_words
 from documents.markup.tag_projection import Node, Projection
 from documents.markup.tagged_sentences import Sentence
-from documents.markup.word_alignment import Word
 
 
 @dataclasses.dataclass
@@ -144,15 +143,13 @@ class Writer:
     def _make_items(self) -> tuple[list[Item], list[list[int]]]:
         """Returns the words that are written, and the tags around them."""
         items, gaps = [], [[]]
-        words, sources = self._alignment.words, self._alignment.sources
-        for number, (word, source) in enumerate(zip(words, sources, strict=True)):
+        for number in range(len(self._alignment.words)):
             gaps[-1] += self._gaps[number]
             if number in self._dropped:
                 continue
-            if number in self._leaves:
-                items.append(self._make_leaf(self._leaves[number]))
-            else:
-                items.append(self._make_item(word, source, len(items) < 2))
+            leaf, is_first = self._leaves.get(number), len(items) < 2
+            item = self._make_leaf(leaf) if leaf else self._make_item(number, is_first)
+            items.append(item)
             gaps.append([])
         gaps[-1] += self._gaps[-1]
         return items, gaps
@@ -164,8 +161,9 @@ class Writer:
         written = self._write_mark(leaf.opening)
         return Item(start, end, leaf.first, plain, written, written, True)
 
-    def _make_item(self, word: Word, source: int, is_first: bool) -> Item:
+    def _make_item(self, number: int, is_first: bool) -> Item:
         sentence, escape = self._sentence, self._escaping.escape
+        word, source = self._alignment.words[number], self._alignment.sources[number]
         text = self._translation[word.start : word.end]
         plain = text.upper() if sentence.is_uppercase else text
         written = escaped = escape(plain, is_first)

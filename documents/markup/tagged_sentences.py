@@ -89,7 +89,9 @@ def make_sentence(
     root, leaves = build_tree(tokens, spans, len(text), source)
     lowered = text[:1] + text[1:].lower()
     shown = visible(segment, start, end, marks)
-    is_uppercase = has_only_capitals(shown, text, lowered)
+    # Two words or more, all in capitals.
+    count = sum(word.isupper() and len(word) > 1 for word in shown.split())
+    is_uppercase = shown.isupper() and count > 1 and len(text) == len(lowered)
     if is_uppercase:
         text = lowered
     cuts = sorted({place for span in spans for place in span})
@@ -161,13 +163,6 @@ def visible(segment: Segment, start: int, end: int, marks: list) -> str:
     """Returns the text of a range without untranslated parts."""
     edits = [(i, j, " ") for i, j, _ in marks if start <= i < j <= end]
     return copy_with_edits(segment.text, edits, start, end)
-
-
-def has_only_capitals(shown: str, text: str, lowered: str) -> bool:
-    """Returns whether a text has two words or more, all in capitals."""
-    if not shown.isupper() or len(text) != len(lowered):
-        return False
-    return sum(word.isupper() and len(word) > 1 for word in shown.split()) > 1
 
 
 def take_markup(segment: Segment, start: int, end: int) -> list:
