@@ -11,7 +11,7 @@ from documents.markup.markup_tokens import Edit, Kind, Token, copy_with_edits
 from documents.markup.segments import make_segment, normalize_blanks
 from documents.markup.sentence_writer import write_sentence
 from documents.markup.tag_projection import Node, Projection
-from documents.markup.tagged_sentences import make_sentence
+from documents.markup.tagged_sentences import Sentence
 from documents.markup.word_alignment import Word, find_words, kind_of, words_in
 from text_processing.placeholders import PLACEHOLDER, PLACEHOLDERS, find_symbol_spans
 
@@ -53,7 +53,7 @@ def restore_symbols(text: str, translation: str, weights: np.ndarray | None) -> 
         return " ".join([translation, *lost.elements()])
     marks = [mark for mark in segment.marks if mark[2].text in symbols]
     span = 0, len(segment.text)
-    sentence = make_sentence(segment, span, text, marks, knows_placeholders=False)
+    sentence = Sentence(segment, span, text, marks, knows_placeholders=False)
     words = find_words(sentence.text), find_words(translation)
     # Blanks that were merged may have made one word of two, such as an amount.
     if weights is None or weights.shape != tuple(map(len, reversed(words))):
