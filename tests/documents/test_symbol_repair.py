@@ -14,18 +14,9 @@ from tests.helpers.known_alignment_translators import identity, permuted, revers
 from text_processing.placeholders import find_symbol_spans
 
 SYMBOLS = [
-    *(
-        "😆",
-        "❤\ufe0f",
-        "👍🏽",
-        "👨\u200d👩\u200d👧",
-        "🇧🇷",
-        "1\ufe0f\u20e3",
-        "♪",
-        "→",
-        "★",
-    ),
-    *("🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "©\ufe0f"),
+    *("😆", "❤\ufe0f", "👍🏽", "👨\u200d👩\u200d👧", "🇧🇷", "1\ufe0f\u20e3"),
+    *("♪", "→", "★", "©\ufe0f"),
+    "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
 ]
 
 
