@@ -1,13 +1,8 @@
 """Batches sentences of concurrent requests by similar length.
 
 When the queue was empty, a batch waits a few milliseconds for more sentences;
-otherwise it starts at once. The clients alternate, and so do the requests of a
-client: the first sentence of the next request leads a batch, and queued sentences
-of similar length fill it. So nobody waits for all of what another has sent, and
-there is little padding.
-
-A long request does not slow down short ones: of several workers one is left to
-short requests, whose batches hold no sentences of long ones.
+otherwise it starts at once. `FairQueue` chooses its sentences. Of several workers
+one is left to short requests, whose batches hold no sentences of long ones.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
 """Queues in which clients take turns, whatever each of them has sent.
 
-A queue is a tree of `OrderedDict`s. The path to an item consists of its client,
-its request and the like. Each branch, such as a client, has its turn and then
-goes to the end of its level. So a client with fifty requests gets as much as one
-with a single request, and all operations take constant time.
+A queue is a tree. The path to an item consists of its client, its request and the
+like. Each branch, such as a client, has its turn and then goes to the end of its
+level. So fifty requests of a client get as much as one of another, in constant time.
 """
 
 import asyncio

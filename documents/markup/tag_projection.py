@@ -184,23 +184,19 @@ class Projection:
         self, node: Node, gain: np.ndarray, free: np.ndarray, lo: int
     ) -> Span:
         """Returns the run of a node that continues in another sentence."""
-        size, taken = len(free), np.flatnonzero(~free)
         has_word = self._has_word(node)
         if not has_word:
             # Its run ends before the next word.
             gain = np.where(gain == 0, -1.0, gain)
-        if node.opening is None:
-            sums = np.cumsum(gain[: taken[0] if len(taken) else size])
-            end = best_prefix_length(sums)
-            while has_word and end and not self._is_word[lo + end - 1]:
-                end -= 1
-            return self._include_punctuation(node, free, 0, end, lo)
-        begin = taken[-1] + 1 if len(taken) else 0
-        sums = np.cumsum(gain[begin:][::-1])
-        first = size - best_prefix_length(sums)
-        while has_word and first < size and not self._is_word[lo + first]:
-            first += 1
-        return self._include_punctuation(node, free, first, size, lo)
+        size, is_word = len(free), self._is_word[lo : lo + len(free)]
+        step = 1 if node.opening is None else -1  # From the end if it continues.
+        taken = np.flatnonzero(~free[::step])
+        sums = np.cumsum(gain[::step][: taken[0] if len(taken) else size])
+        count = len(sums) - int(np.append(sums[::-1], 0.0).argmax())  # The longest.
+        while has_word and count and not is_word[::step][count - 1]:
+            count -= 1
+        first, end = (0, count) if step > 0 else (size - count, size)
+        return self._include_punctuation(node, free, first, end, lo)
 
     def _include_punctuation(
         self, node: Node, free: np.ndarray, first: int, end: int, lo: int
@@ -256,11 +252,6 @@ def best_runs(gains: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     last = totals.argmax(axis=1)
     row = np.arange(rows)
     return totals[row, last], begins[row, last], last + 1
-
-
-def best_prefix_length(sums: np.ndarray) -> int:
-    """Returns the index of the largest sum, the last of equal ones."""
-    return len(sums) - int(np.append(sums[::-1], 0.0).argmax())
 
 
 def move_outside(place: int, node: Node, spans: list[Node], run: Span) -> int:

@@ -5,6 +5,7 @@ parent contains text directly; so are all elements inside an inline one.
 """
 
 import dataclasses
+import functools
 import xml.parsers.expat
 from collections.abc import Iterator
 
@@ -40,7 +41,7 @@ def read_xml(source: str) -> Iterator[Token]:
     """Yields the tokens of a document."""
     data = source.encode("utf-8", "surrogatepass")
     try:
-        elements, tokens = EventReader().read(data)
+        elements, tokens = read_events(data)
     except xml.parsers.expat.ExpatError as error:
         raise ValueError(f"`text` must be well-formed XML. Received: {error}") from None
     is_start = (np.frombuffer(data, np.uint8) & 0xC0) != 0x80
@@ -62,58 +63,49 @@ def read_xml(source: str) -> Iterator[Token]:
             yield token._replace(kind=kind, start=start, end=end, is_block=is_block)
 
 
-class EventReader:
-    """Records a token, without its end, and its element for each event of expat."""
+def read_events(source: bytes) -> tuple[list[Element], list[Token]]:
+    """Returns the element of each event of expat, and its token without an end."""
+    elements, tokens = [], []
+    element, in_cdata = Element(), False
+    # These bytes are UTF-8, whatever encoding the document declares.
+    parser = xml.parsers.expat.ParserCreate("utf-8")
 
-    def __init__(self):
-        self._elements, self._tokens = [], []
-        self._element, self._in_cdata = Element(), False
+    def note(kind, **fields):
+        place = parser.CurrentByteIndex
+        elements.append(element)
+        tokens.append(Token(kind, place, place, **fields))
 
-    def read(self, source: bytes) -> tuple[list[Element], list[Token]]:
-        # These bytes are UTF-8, whatever encoding the document declares.
-        parser = self._parser = xml.parsers.expat.ParserCreate("utf-8")
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._text
-        parser.CommentHandler = self._void
-        parser.ProcessingInstructionHandler = self._void
-        parser.StartCdataSectionHandler = self._start_cdata
-        parser.EndCdataSectionHandler = self._end_cdata
-        # With this handler entities are not expanded.
-        parser.DefaultHandler = self._void
-        parser.Parse(source, True)
-        return self._elements, self._tokens
+    def start(name, attributes):
+        nonlocal element
+        element = Element(element)
+        # As in Android.
+        keeps = attributes.get("translatable") == "false" or is_untranslated(
+            name, attributes, UNTRANSLATED
+        )
+        note(Kind.OPEN, name=name, keeps=keeps)
 
-    def _note(self, kind: Kind, **fields) -> None:
-        start = self._parser.CurrentByteIndex
-        self._elements.append(self._element)
-        self._tokens.append(Token(kind, start, start, **fields))
+    def end(name):
+        nonlocal element
+        note(Kind.CLOSE, name=name)
+        element = element.parent
 
-    def _start(self, name, attributes):
-        self._element = Element(self._element)
-        keeps = is_untranslated(name, attributes, UNTRANSLATED)
-        if attributes.get("translatable") == "false":  # As in Android.
-            keeps = True
-        self._note(Kind.OPEN, name=name, keeps=keeps)
+    def write(text):
+        if not in_cdata:
+            element.has_text |= bool(text.strip())
+            note(Kind.TEXT, text=text)
 
-    def _end(self, name):
-        self._note(Kind.CLOSE, name=name)
-        self._element = self._element.parent
+    def set_cdata(value):
+        nonlocal in_cdata
+        in_cdata = value  # It is not translated, since its text has other escapes.
+        if value:
+            note(Kind.VOID)
 
-    def _text(self, text):
-        if self._in_cdata:
-            return
-        if text.strip():
-            self._element.has_text = True
-        self._note(Kind.TEXT, text=text)
-
-    def _start_cdata(self):
-        # CDATA is not translated, since its text has other escapes.
-        self._in_cdata = True
-        self._note(Kind.VOID)
-
-    def _end_cdata(self):
-        self._in_cdata = False
-
-    def _void(self, *_):
-        self._note(Kind.VOID)
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler = write
+    parser.StartCdataSectionHandler = functools.partial(set_cdata, True)
+    parser.EndCdataSectionHandler = functools.partial(set_cdata, False)
+    # With the last handler entities are not expanded.
+    for name in ("Comment", "ProcessingInstruction", "Default"):
+        setattr(parser, f"{name}Handler", lambda *_: note(Kind.VOID))
+    parser.Parse(source, True)
+    return elements, tokens
