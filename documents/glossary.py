@@ -89,10 +89,7 @@ class Glossary:
         return found
 
     def find(self, text: str) -> list[Match]:
-        """Returns the terms of a text, in order.
-
-        There are none within what stays unchanged, such as a URL or a variable.
-        """
+        """Returns the terms of a text, in order, but for those in a URL or the like."""
         if not self:
             return []
         spans = find_pieces(text)
@@ -114,10 +111,7 @@ class Glossary:
         return sorted(chosen)
 
     def count(self, text: str, translation: str) -> tuple[int, int]:
-        """Returns the number of terms of a text, and of those in its translation.
-
-        Terms with an empty target term are not counted.
-        """
+        """Counts the target terms that a translation must have, and those it has."""
         matches = self.find(text)
         wanted = collections.Counter(self.key_of(m.target) for m in matches if m.target)
         found = self.find_targets(matches, translation)

@@ -54,17 +54,23 @@ def restore_symbols(text: str, translation: str, weights: np.ndarray | None) -> 
     marks = [mark for mark in segment.marks if mark[2].text in symbols]
     span = 0, len(segment.text)
     sentence = Sentence(segment, span, text, marks, knows_placeholders=False)
-    words = find_words(sentence.text), find_words(translation)
     # Blanks that were merged may have made one word of two, such as an amount.
-    if weights is None or weights.shape != tuple(map(len, reversed(words))):
-        weights = align_by_position(*words)
+    words = find_words(sentence.text), find_words(translation)
+    weights = align_by_position(*words, weights)
     return write_sentence(
         sentence, translation, weights, UNESCAPED, lambda start, end: text[start:end]
     )[0]
 
 
-def align_by_position(sources: list[Word], targets: list[Word]) -> np.ndarray:
-    """Returns weights that align words, but no signs, at the same share of a text."""
+def align_by_position(
+    sources: list[Word], targets: list[Word], known: np.ndarray | None
+) -> np.ndarray:
+    """Returns weights that align words, but no signs, at the same share of a text.
+
+    Those that are `known` are returned if they have the shape.
+    """
+    if known is not None and known.shape == (len(targets), len(sources)):
+        return known
     weights = np.zeros((len(targets), len(sources)))
     columns, rows = (
         [number for number, word in enumerate(words) if word.is_word]
@@ -114,8 +120,7 @@ def place_terms(
         return translation
     matches = glossary.find(text)
     sources, words = find_words(text), find_words(translation)
-    if weights is None or weights.shape != (len(words), len(sources)):
-        weights = align_by_position(sources, words)
+    weights = align_by_position(sources, words, weights)
     nodes = [Node(match.start, match.end, opening=0) for match in matches]
     for node in nodes:
         columns = words_in(sources, node.start, node.end)

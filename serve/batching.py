@@ -87,11 +87,7 @@ class Batcher:
         return not any(worker.done() for worker in self._workers)
 
     async def is_responsive(self, method: Callable, text: Any) -> bool:
-        """Returns whether the workers live, and answer in good time.
-
-        If there was no result for `FRESH_SECONDS`, it puts `text` at the head
-        of the queue and waits for its result for `PROBE_SECONDS`.
-        """
+        """Whether the workers run, and have answered lately or answer `text` in time."""
         now = asyncio.get_running_loop().time
         if not self.is_alive:
             return False

@@ -16,7 +16,8 @@ from documents.markup.translate_markup import (
 from serve.fair_queue import CLIENT, Tree, add_path, end_turn, first_key, remove_path
 from serve.schemas import http_error
 
-ALL_CLIENTS = 8  # Times as many calls of all clients together.
+# Times as many calls of all clients together, since documents fill the memory.
+ALL_CLIENTS = 8
 # Semaphores, by function and client; `None` stands for all clients.
 _slots = weakref.WeakValueDictionary()
 
@@ -64,11 +65,7 @@ split_in_turn = FairExecutor("sentences").run
 
 
 def limit_calls(count: int) -> Callable:
-    """Decorates a coroutine function of which a client runs so many at a time.
-
-    All clients together run at most `ALL_CLIENTS` times as many, since documents
-    fill the memory.
-    """
+    """Decorates a coroutine function of which a client runs so many at a time."""
 
     def decorate(function):
         @functools.wraps(function)

@@ -181,11 +181,7 @@ class Detection(NamedTuple):
 
 
 class LanguageDetector:
-    """Ranks the source languages of the service by their probability.
-
-    The probabilities are those among all languages that fastText's model knows
-    (176). So a text in a language that the service lacks gets a low confidence.
-    """
+    """Ranks the source languages of the service among all that fastText knows."""
 
     def __init__(self, sources: list[str]):
         self._sources, self._model = sources, None

@@ -130,10 +130,7 @@ class RequestLimits:
         return bytes(body)
 
     def _drop_upload(self) -> None:
-        """Drops the oldest body of the address that has most, if there are too many.
-
-        So slow clients shut nobody out, not even others of their address.
-        """
+        """Drops the oldest body of the address that has most, if there are too many."""
         if len(self._uploads) > MAX_UPLOADS:
             ((address, _),) = collections.Counter(self._uploads.values()).most_common(1)
             oldest = next(t for t, a in self._uploads.items() if a == address)
@@ -211,17 +208,14 @@ class TimeoutProtocol(H11Protocol):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Returns a bound socket, which refuses connections until it listens.
-
-    A client that stops reading is cut off.
-    """
+    """Returns a bound socket, which refuses connections until it listens."""
     family, *_, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Only Linux has the option. Connections inherit it.
+        # A client that stops reading is cut off. Only Linux has the option.
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             listener.setsockopt(
                 socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * RESPONSE_SECONDS

@@ -124,10 +124,7 @@ class DocumentWriter:
         return "".join([*parts, copy(done, len(self._source))]), places
 
     def _escape_more(self, result: str, places: dict) -> bool:
-        """Finds segments that do not come back from a parser.
-
-        All is escaped in them or, if that does not help, they are kept.
-        """
+        """Escapes segments that no parser gives back, or keeps them if they are."""
         read = resolve(self._format.read(result))
         found = split_into_segments(read, result)
         found = [segment for segment in found if segment.value is None]

@@ -1,9 +1,8 @@
 """Finds the markup and texts of Markdown with markdown-it-py.
 
-It supports GitHub's Markdown, with definition lists, mathematics between
-dollars, and YAML front matter. Blocks of HTML are read as HTML. The library
-reports the lines of a block, but not the positions of inline markup. So they
-are recorded while it parses.
+It supports GitHub's Markdown, with definition lists, mathematics between dollars,
+and YAML front matter. The library reports the lines of a block. The positions of
+inline markup are recorded while it parses.
 """
 
 import bisect

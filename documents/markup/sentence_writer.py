@@ -51,13 +51,10 @@ class Writer:
         copy: Callable[[int, int], str],
     ):
         self._sentence, self._translation = sentence, translation
-        self._alignment = alignment
-        self._escaping, self._copy = escaping, copy
-        # The tags before each word, and the leaves at words.
-        count = len(alignment.words)
-        self._gaps = [[] for _ in range(count + 1)]
-        self._leaves = {}
-        self._dropped = set()
+        self._alignment, self._escaping, self._copy = alignment, escaping, copy
+        # The tags before each word and the end, and the leaves at words.
+        self._gaps = [[] for _ in range(len(alignment.words) + 1)]
+        self._leaves, self._dropped = {}, set()
         self._written = {}  # The source of a closing tag, if it is another.
         self._nodes = {}  # By the index of their tag.
         self._words_of_leaves = {
@@ -257,11 +254,8 @@ def write_sentence(
             return translation, translation
     alignment = align_words(sentence, translation, weights)
     if weights is not None:
-        root = sentence.root
-        root.run = (0, len(alignment.words))
-        Projection(
-            alignment.weights,
-            [word.is_word for word in sentence.words],
-            [word.is_word for word in alignment.words],
-        ).project(root)
+        sentence.root.run = (0, len(alignment.words))
+        sides = sentence.words, alignment.words
+        is_word = ([word.is_word for word in words] for words in sides)
+        Projection(alignment.weights, *is_word).project(sentence.root)
     return Writer(sentence, translation, alignment, escaping, copy).write()

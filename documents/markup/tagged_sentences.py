@@ -114,8 +114,7 @@ def join_spans(spans: list[Span], wholes: list[Span]) -> list[Span]:
 def split_long(hidden: str, start: int, end: int, wholes: list[Span]) -> list[Span]:
     """Splits a span of a text so that each part has `MAX_CHARACTERS` or less.
 
-    It is split at a blank, after punctuation if possible, or else anywhere but
-    in an untranslated part, of which a longer one is a part of its own.
+    Only an untranslated part may be longer, which is a part of its own.
     """
     spans = []
     while end - start > MAX_CHARACTERS:
