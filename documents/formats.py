@@ -1,8 +1,4 @@
-"""Formats of documents behind one API: sentences out, translations in.
-
-`translation_steps` yields the sentences of a document and receives their
-translations, so that any model can translate it.
-"""
+"""Formats of documents behind one API: sentences out, translations in."""
 
 import pathlib
 from collections.abc import Callable

@@ -1,7 +1,6 @@
 """Reads and writes subtitles: SubRip (.srt) and WebVTT (.vtt).
 
-Only the texts of cues are translated. All else, such as times, settings, notes and
-styles, is copied.
+Only the texts of cues are translated; all else, such as notes and styles, is copied.
 """
 
 import html
@@ -65,10 +64,7 @@ class Subtitles:
 
 
 def find_speeches(source: str, format: str) -> Iterator[Span]:
-    """Yields the spans of the texts of cues, each of one speech.
-
-    Dashes and symbols at its ends are not in a span.
-    """
+    """Yields the spans of the speeches of cues, without dashes and symbols at the ends."""
     for start, end in join_lines(source, format):
         text = source[start:end]
         first = OPENING.match(text).end()

@@ -1,8 +1,7 @@
 """Serves translations over HTTP: LibreTranslate's API and a web page.
 
-By default it listens on this machine only. After
-SIGTERM it answers the pending requests and exits. On SIGHUP it reads the models,
-the glossaries and the file of keys anew.
+By default it listens on this machine only. After SIGTERM it answers the pending
+requests and exits. On SIGHUP it reads the models, the glossaries and the keys anew.
 """
 
 import argparse

@@ -79,10 +79,7 @@ class AccessControl:
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
     def check_address(self, request: fastapi.Request) -> None:
-        """Refuses an address whose rate is spent, if clients need no keys.
-
-        A key may come in the body, which must be read first.
-        """
+        """Refuses an address whose rate is spent, before its body is read for a key."""
         if not self.keys:
             self._check_rates(find_address(request.client), 1)
 

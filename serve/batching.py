@@ -87,7 +87,7 @@ class Batcher:
         return not any(worker.done() for worker in self._workers)
 
     async def is_responsive(self, method: Callable, text: Any) -> bool:
-        """Whether the workers run, and have answered lately or answer `text` in time."""
+        """Returns whether the workers run, and answer `text` in time or did lately."""
         now = asyncio.get_running_loop().time
         if not self.is_alive:
             return False

@@ -23,10 +23,7 @@ _slots = weakref.WeakValueDictionary()
 
 
 class FairExecutor:
-    """A thread that runs functions; the clients take turns.
-
-    More threads would only take time from the event loop.
-    """
+    """A thread that runs functions; the clients take turns."""
 
     def __init__(self, name: str):
         self._thread = concurrent.futures.ThreadPoolExecutor(1, name)

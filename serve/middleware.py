@@ -169,10 +169,7 @@ async def answer_unless_gone(answer, receive: Callable) -> None:
 
 
 class TimeoutProtocol(H11Protocol):
-    """Uvicorn's HTTP protocol, with a timeout for the head of a request.
-
-    Idle connections give way to new ones.
-    """
+    """Uvicorn's protocol with a timeout for heads; idle connections give way to new ones."""
 
     def connection_made(self, transport):
         super().connection_made(transport)

@@ -34,8 +34,7 @@ MAX_CLIENT_FILES = 2  # Requests of a client at a time; others wait.
 def make_post(app: fastapi.FastAPI, access: AccessControl) -> Callable:
     """Returns a decorator that adds a POST route to the application.
 
-    The route's function gets the fields of an admitted request, checked by a
-    schema, and the request.
+    Its function gets the checked fields of an admitted request, and the request.
     """
 
     def post(path: str, schema: type[schemas.RequestFields], *kinds: str):

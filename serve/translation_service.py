@@ -79,10 +79,7 @@ class TranslationService:
             yield
 
     def replace_models(self, models: Models) -> None:
-        """Replaces the model of each pair; the queues stay.
-
-        Requests that have begun keep their model, which is freed after them.
-        """
+        """Replaces the model of each pair; requests that have begun keep theirs."""
         self._routes = {
             pair: route._replace(model=models[pair])
             for pair, route in self._routes.items()

@@ -217,10 +217,7 @@ def read_inline(block, content: str, places: Places) -> Iterator[Token]:
 
 
 def merge_halves(tokens: list) -> list:
-    """Removes empty tokens: those in an autolink, and of delimiters.
-
-    The delimiter `**` consists of a tag and an empty text.
-    """
+    """Removes empty tokens: in an autolink, and of delimiters such as `**`."""
     merged, opening, autolink = [], None, False
     for token in tokens:
         if autolink:

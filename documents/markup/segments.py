@@ -65,10 +65,7 @@ class TextWriter:
 
 
 def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment | None:
-    """Returns the segment of tokens, or `None` if it is not translated.
-
-    It is not if it has no letters, or messages of ICU in braces.
-    """
+    """Returns the segment of tokens; `None` without letters, or with messages of ICU."""
     writer, marks, is_html = TextWriter(), [], False
     for token in tokens:
         start = len(writer.starts)

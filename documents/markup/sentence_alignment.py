@@ -211,10 +211,9 @@ def leaf_pattern(text: str, start: int, end: int) -> str:
 
 
 def number_pattern(text: str) -> str:
-    """Returns the pattern of the number of an amount, such as `5 €`.
+    """Returns the pattern of the number of an amount, such as `5 €`, else of nothing.
 
-    A model may write the unit or currency as a word. Of any other text the
-    pattern matches nothing.
+    A model may write the unit or currency as a word.
     """
     found = AMOUNT.fullmatch(text)
     if not found or find_untranslatable_spans(text) != [(0, len(text))]:

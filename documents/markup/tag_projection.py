@@ -216,10 +216,7 @@ class Projection:
         return first, end
 
     def _find_place(self, node: Node, run: Span) -> int:
-        """Returns the target word before which a node without words belongs.
-
-        It stays beside the word that it follows or, if it does not, precedes.
-        """
+        """Returns the target word before which a node without words belongs."""
         lo, hi = run
         if not node.first:
             return lo

@@ -172,10 +172,7 @@ def describe_counts(counts: collections.Counter) -> Iterator[str]:
 def request_translations(
     sentences: list[Sentence], make: Callable, counts: collections.Counter
 ) -> Generator[TranslationRequest, list, list[tuple[Sentence, str]]]:
-    """Translates the sentences, in the document's order.
-
-    A sentence that the model cut is split in two.
-    """
+    """Translates the sentences in order; one that the model cut is split in two."""
     done = []
     for halvings in range(MAX_HALVINGS + 1):
         texts = list(dict.fromkeys(sentence.text for sentence in sentences))
