@@ -1,4 +1,4 @@
-"""Reads and writes Word documents (.docx): zip archives, whose other parts are copied."""
+"""Reads and writes Word documents (.docx): zip archives; other parts are copied."""
 
 import codecs
 import io

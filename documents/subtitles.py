@@ -64,7 +64,7 @@ class Subtitles:
 
 
 def find_speeches(source: str, format: str) -> Iterator[Span]:
-    """Yields the spans of the speeches of cues, without dashes and symbols at the ends."""
+    """Yields the spans of speeches, without dashes and symbols at their ends."""
     for start, end in join_lines(source, format):
         text = source[start:end]
         first = OPENING.match(text).end()

@@ -82,7 +82,7 @@ def align_by_position(
 
 
 def hide_terms(glossary: Glossary, text: str) -> tuple[str, dict[str, str]]:
-    """Replaces terms by placeholders, as far as there are any; returns their target terms."""
+    """Replaces terms by placeholders that are free; returns their target terms."""
     free = [name for name in PLACEHOLDERS if name not in text]
     # What an empty target term leaves out depends on the alignment.
     matches = [match for match in glossary.find(text) if match.target]

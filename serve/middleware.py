@@ -169,7 +169,7 @@ async def answer_unless_gone(answer, receive: Callable) -> None:
 
 
 class TimeoutProtocol(H11Protocol):
-    """Uvicorn's protocol with a timeout for heads; idle connections give way to new ones."""
+    """Uvicorn's protocol with a timeout for heads; idle connections give way."""
 
     def connection_made(self, transport):
         super().connection_made(transport)

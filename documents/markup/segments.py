@@ -65,7 +65,7 @@ class TextWriter:
 
 
 def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment | None:
-    """Returns the segment of tokens; `None` without letters, or with messages of ICU."""
+    """Returns the segment of tokens; `None` without letters, or with ICU's messages."""
     writer, marks, is_html = TextWriter(), [], False
     for token in tokens:
         start = len(writer.starts)
