@@ -127,7 +127,7 @@ def test_an_address_and_all_together_have_few_requests_at_a_time(
     reversing, monkeypatch
 ):
     monkeypatch.setattr(middleware, "MAX_CLIENT_REQUESTS", 2)
-    monkeypatch.setattr(middleware, "MAX_REQUESTS", 3)
+    monkeypatch.setattr(middleware, "MAX_REQUESTS", 4)
     reversing.gate.clear()
     with serve(reversing, trusted_proxies=("127.0.0.1",)) as service:
         first, second = (
@@ -144,7 +144,11 @@ def test_an_address_and_all_together_have_few_requests_at_a_time(
             if number == 0:
                 service_client.wait_until(lambda: reversing.batches)
             wait_for(service, number)
-        busy, health = second.get("/languages"), second.get("/livez")
+        started.append(
+            service_client.in_thread(second.post, "/translate", q="ab", **PAIR)
+        )
+        service_client.wait_until(lambda: service.get("/languages").status == 503)
+        busy, health = service.get("/languages"), service.get("/livez")
         reversing.gate.set()
         for thread, _ in started:
             thread.join()
@@ -154,7 +158,7 @@ def test_an_address_and_all_together_have_few_requests_at_a_time(
     assert refused.json() == {"error": "Slowdown: too many requests at a time"}
     assert busy.json() == {"error": "too many requests at a time"}
     assert refused.headers["retry-after"] == "1"
-    assert [answer.status for _, (answer,) in started] == [200] * 3
+    assert [answer.status for _, (answer,) in started] == [200] * 4
     assert again.status == 200
 
 
