@@ -205,15 +205,12 @@ class LanguageDetector:
         if any(character.isalpha() for character in text):
             found = self._model.detect(text, k=-1)
             scores = {each["lang"]: each["score"] for each in found}
-        # fastText's labels have no region and no script.
-        labels = [find_language(code) for code in self._sources]
-        detections = sorted(
-            (
-                Detection(round(100 * scores.get(label, 0)), code)
-                for label, code in zip(labels, self._sources, strict=True)
-            ),
-            key=lambda each: -each.confidence,
-        )
+        detections = [
+            # fastText's labels have no region and no script.
+            Detection(round(100 * scores.get(find_language(code), 0)), code)
+            for code in self._sources
+        ]
+        detections.sort(key=lambda each: -each.confidence)
         probable = [each for each in detections if each.confidence]
         return (probable or detections[:1])[:MAX_DETECTIONS]
 

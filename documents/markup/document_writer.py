@@ -45,8 +45,6 @@ FORMATS = {
     "srt": Format(read_cues, SRT_ESCAPING),
     "vtt": Format(read_cues, HTML_ESCAPING),
 }
-
-
 MAX_REPARSES = 4  # How often a document of Markdown is parsed again.
 
 
@@ -63,7 +61,7 @@ class DocumentWriter:
         self._values, self._sentences = {}, {}
         for found in aligned:
             segment = found[0].segment
-            group = self._sentences if segment.value is None else self._values
+            group = self._values if segment.value else self._sentences
             group.setdefault(segment, []).append(found)
         self._escapings = {
             segment: HTML_ESCAPING if segment.is_html else self._format.escaping
@@ -73,10 +71,7 @@ class DocumentWriter:
 
     def write(self) -> tuple[str, int]:
         """Returns the document, and the number of sentences that it keeps."""
-        edits = [
-            self._write_value(segment.value, group)
-            for segment, group in self._values.items()
-        ]
+        edits = [self._write_value(x.value, group) for x, group in self._values.items()]
         copy = functools.partial(copy_with_edits, self._source, edits)
         result, places = self._write_sentences(copy)
         # In other formats a tag is valid at every position.
@@ -92,10 +87,7 @@ class DocumentWriter:
         is_image = value.syntax == "markdown"
         escaping = IMAGE_ESCAPING if is_image else ATTRIBUTE_ESCAPING
         copy = functools.partial(copy_with_edits, self._source, [])
-        edits = [
-            (*found[0].place, write_sentence(*found, escaping, copy)[0])
-            for found in group
-        ]
+        edits = [(*x[0].place, write_sentence(*x, escaping, copy)[0]) for x in group]
         text = copy_with_edits(self._source, edits, value.start, value.end)
         if value.syntax == "unquoted" and re.search(r"[\s\"'=<>`]|^$", text):
             text = '"' + text.replace('"', "&quot;") + '"'
@@ -126,8 +118,7 @@ class DocumentWriter:
     def _escape_more(self, result: str, places: dict) -> bool:
         """Escapes segments that no parser gives back, or keeps them if they are."""
         read = resolve(self._format.read(result))
-        found = split_into_segments(read, result)
-        found = [segment for segment in found if segment.value is None]
+        found = [x for x in split_into_segments(read, result) if x.value is None]
         starts = [segment.starts[0] for segment in found]
         ends = [segment.ends[-1] for segment in found]
         has_changed = False

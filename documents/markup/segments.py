@@ -40,43 +40,40 @@ class Segment:
     value: Value | None  # The value of an attribute that it is, if any.
 
 
-class TextWriter:
-    """Writes the text of tokens, and where its characters are in the document."""
-
-    def __init__(self):
-        self.parts = []
-        self.starts, self.ends = array.array("q"), array.array("q")
-
-    def write(self, token: Token, text: str) -> None:
-        for found in PARTS.finditer(text):
-            part, (start, end) = found[0], found.span()
-            if BLANKS.match(part):
-                part = " "
-                if self.parts[-1:] == [part]:
-                    continue
-            self.parts.append(part)
-            if token.end - token.start == len(token.text):
-                inner = range(token.start + start + 1, token.start + start + len(part))
-                self.starts.extend([token.start + start, *inner])
-                self.ends.extend([*inner, token.start + end])
-            else:
-                self.starts.extend([token.start] * len(part))
-                self.ends.extend([token.end] * len(part))
+def append_text(
+    token: Token, text: str, parts: list[str], starts: array.array, ends: array.array
+) -> None:
+    """Appends the text of a token, and where its characters are in the document."""
+    for found in PARTS.finditer(text):
+        part, (start, end) = found[0], found.span()
+        if BLANKS.match(part):
+            part = " "
+            if parts[-1:] == [part]:
+                continue
+        parts.append(part)
+        if token.end - token.start == len(token.text):
+            inner = range(token.start + start + 1, token.start + start + len(part))
+            starts.extend([token.start + start, *inner])
+            ends.extend([*inner, token.start + end])
+        else:
+            starts.extend([token.start] * len(part))
+            ends.extend([token.end] * len(part))
 
 
 def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment | None:
     """Returns the segment of tokens; `None` without letters, or with ICU's messages."""
-    writer, marks, is_html = TextWriter(), [], False
+    parts, marks, is_html = [], [], False
+    starts, ends = array.array("q"), array.array("q")
     for token in tokens:
-        start = len(writer.starts)
+        start = len(starts)
         if token.kind is Kind.TEXT:
             is_html |= token.name == HTML
-            writer.write(token, token.text)
+            append_text(token, token.text, parts, starts, ends)
             continue
         if token.kind is Kind.VERBATIM:
-            writer.write(token, token.text.strip())
-        marks.append((start, len(writer.starts), token))
-    text = "".join(writer.parts)
+            append_text(token, token.text.strip(), parts, starts, ends)
+        marks.append((start, len(starts), token))
+    text = "".join(parts)
     if not any(map(str.isalpha, text)) or MESSAGE.search(text):
         return None
     hidden = hide(text, [mark[:2] for mark in marks if mark[0] < mark[1]])
@@ -88,14 +85,12 @@ def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment
         if bisect.bisect_right(lasts, start) == bisect.bisect_left(firsts, end)
     ]
     for start, end in found:
-        where = writer.starts[start], writer.ends[end - 1]
+        where = starts[start], ends[end - 1]
         part = Token(Kind.VERBATIM, *where, text[start:end], PLACEHOLDER_NAME)
         marks.append((start, end, part))
     # Python keeps the order of tags at the same place.
     marks.sort(key=lambda mark: mark[2].start)
-    return Segment(
-        text, hide(hidden, found), writer.starts, writer.ends, marks, is_html, value
-    )
+    return Segment(text, hide(hidden, found), starts, ends, marks, is_html, value)
 
 
 def hide(text: str, spans: list[Span]) -> str:
