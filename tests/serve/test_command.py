@@ -10,7 +10,6 @@ import pytest
 from serve import __main__ as serve
 from tests.helpers import service_client
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.fake_model_server import serve_grpc
 
 
 def test_a_port_that_is_taken_is_told(refused):
@@ -47,25 +46,6 @@ def test_glossaries_are_of_pairs_and_read_anew(export_dir, tmp_path, refused):
     for wrong in (f"en:de={terms}", terms, f"en:pt={terms}"):
         line = refused(serve, *arguments, f"--glossary={wrong}", "--port=0")
         assert "--glossary must name a pair of --pair, once" in line
-
-
-@pytest.mark.slow
-def test_a_model_server_serves_too(servable, model):
-    from serve.languages import load_pairs, read_pair
-    from translate.runtime.tf_serving import ClientOptions
-
-    with serve_grpc(servable) as address:
-        pair = read_pair(f"en:es={servable.name}@{address}")
-        found = load_pairs([pair], ClientOptions(model_name="other"))
-        (there,) = found.values()
-
-        assert there.features == model.features
-        assert there.knows_placeholders == model.knows_placeholders
-        assert there.in_flight == ClientOptions().in_flight
-        assert there.translate(SENTENCES) == model.translate(SENTENCES)
-        assert there.find_words([("A cat.", "cat")]) == model.find_words(
-            [("A cat.", "cat")]
-        )
 
 
 def start(location):

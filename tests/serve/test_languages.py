@@ -130,7 +130,7 @@ def several(tmp_path_factory):
 
 def load(location, *codes):
     pairs = [read_pair(f"{pair}={location}") for pair in codes]
-    return load_pairs(pairs, ClientOptions(model_name="several"))
+    return load_pairs(pairs, ClientOptions(model_name="other"))
 
 
 def test_pairs_share_a_model_and_a_queue(several):
@@ -155,18 +155,19 @@ def test_pairs_share_a_model_and_a_queue(several):
         assert service.get("/readyz").status == 200
 
 
-@pytest.mark.parametrize("kind", ["export", "server"])
-def test_a_pair_that_the_model_lacks_is_refused_at_the_start(several, kind):
-    servable = Servable(several, "several")
-    message = "--pair en:fra=.*: .*one of the model: fr"
-    if kind == "export":
-        with pytest.raises(UserError, match=message):
-            load(several, "en:de", "en:fra")
-        return
-    with serve_grpc(servable) as address:
-        found = load(address, "en:de", "en:pt")
-        expected = load(several, "en:de", "en:pt")
-        for pair, model in found.items():
-            assert model.translate(SENTENCES) == expected[pair].translate(SENTENCES)
-        with pytest.raises(UserError, match=message):
-            load(address, "en:de", "en:fra")
+def test_a_server_is_like_an_export_and_a_pair_that_is_lacking_is_refused(several):
+    with serve_grpc(Servable(several, "several")) as address:
+        locations = several, f"several@{address}"
+        found = [load(location, "en:de", "en:pt") for location in locations]
+        for location in locations:
+            with pytest.raises(UserError, match="--pair en:fra=.*: .*the model: fr"):
+                load(location, "en:de", "en:fra")
+        ours, theirs = (
+            [model.translate(SENTENCES) for model in models.values()]
+            for models in found
+        )
+
+    assert ours == theirs
+    assert {model.in_flight for model in found[1].values()} == {
+        ClientOptions().in_flight
+    }
