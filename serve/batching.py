@@ -65,9 +65,8 @@ class Batcher:
     @contextlib.asynccontextmanager
     async def running(self):
         """Runs batches while the context is open."""
-        self._workers = [
-            asyncio.create_task(self._work()) for _ in range(self._in_flight)
-        ]
+        count = self._in_flight
+        self._workers = [asyncio.create_task(self._work()) for _ in range(count)]
         try:
             yield self
         finally:

@@ -122,9 +122,8 @@ class RequestLimits:
                         raise too_large
                     more = message.get("more_body", False)
         except TimeoutError:
-            raise HTTPException(
-                408, "Invalid request: its body came too slowly"
-            ) from None
+            message = "Invalid request: its body came too slowly"
+            raise HTTPException(408, message) from None
         finally:
             self._uploads.pop(timeout, None)
         return bytes(body)
@@ -176,11 +175,8 @@ class TimeoutProtocol(H11Protocol):
         self._idle_since = self.loop.time()
         self._close_if_silent(object())
         if len(self.connections) > MAX_CONNECTIONS:
-            idle = [
-                each
-                for each in self.connections
-                if not (each.is_busy or each.transport.is_closing())
-            ]
+            idle = [each for each in self.connections if not each.is_busy]
+            idle = [each for each in idle if not each.transport.is_closing()]
             if idle:
                 min(idle, key=lambda each: each._idle_since).transport.abort()
 

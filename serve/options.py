@@ -89,10 +89,8 @@ class HttpOptions:
             values = getattr(self, name)
             for value in values if isinstance(values, tuple | list) else (values,):
                 if value is not None and not is_valid(value):
-                    option_name = name.replace("_", "-")
-                    raise UserError(
-                        f"--{option_name} must be {wanted}. Received: {value}"
-                    )
+                    name = name.replace("_", "-")
+                    raise UserError(f"--{name} must be {wanted}. Received: {value}")
         if self.api_keys:
             read_keys(self.api_keys)  # Check before models load.
 

@@ -61,12 +61,8 @@ class TranslationService:
         for pair, model in models.items():
             name = ":".join(pair)
             if model.original not in batchers:
-                batchers[model.original] = Batcher(
-                    model.in_flight,
-                    limits.batch_tokens,
-                    limits.queue_limit,
-                    metrics.of_model(name),
-                )
+                sizes = model.in_flight, limits.batch_tokens, limits.queue_limit
+                batchers[model.original] = Batcher(*sizes, metrics.of_model(name))
             self._routes[pair] = Route(name, pair[0], model, batchers[model.original])
         self._batchers = list(batchers.values())
 
@@ -92,14 +88,11 @@ class TranslationService:
     async def find_unresponsive(self) -> list[str]:
         """Returns a pair of each model that does not answer."""
         routes = {route.batcher: route for route in self._routes.values()}
-        answers = await asyncio.gather(
-            *(
-                batcher.is_responsive(route.model.translate, PROBE[0])
-                for batcher, route in routes.items()
-            )
-        )
-        found = zip(routes.values(), answers, strict=True)
-        return [route.name for route, answered in found if not answered]
+        asked = [
+            b.is_responsive(r.model.translate, PROBE[0]) for b, r in routes.items()
+        ]
+        answers = zip(routes.values(), await asyncio.gather(*asked), strict=True)
+        return [route.name for route, answered in answers if not answered]
 
     def languages(self) -> list[dict]:
         """Returns the languages in LibreTranslate's form."""
@@ -156,21 +149,13 @@ class TranslationService:
         best = await run(route.model.translate_any_length, sentences)
         others = [[]] * len(sentences)
         if alternatives and ALTERNATIVES in route.model.features:
-            others = await run(
-                route.model.find_alternatives,
-                sentences,
-                alternatives + 1,
-                is_admitted=True,
-            )
+            find = route.model.find_alternatives
+            others = await run(find, sentences, alternatives + 1, is_admitted=True)
         self.metrics.count_sentences(route.name, sentences, best)
-        results = zip(best, others, strict=True)
+        found = zip(best, others, strict=True)
+        results = [list(itertools.islice(found, len(d.places))) for d in documents]
         return [
-            join(
-                document,
-                list(itertools.islice(results, len(document.places))),
-                alternatives,
-            )
-            for document in documents
+            join(*pair, alternatives) for pair in zip(documents, results, strict=True)
         ]
 
     @limit_calls(MAX_HTML_REQUESTS)
