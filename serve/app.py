@@ -90,9 +90,7 @@ def make_app(
     add_files(app, post, service)
     add_analysis_routes(post, service)
     add_pages(app)
-    unlimited = {
-        start + path for start in ("", http.url_prefix) for path in HEALTH_PATHS
-    }
+    unlimited = {*HEALTH_PATHS, *(http.url_prefix + path for path in HEALTH_PATHS)}
     limited = RequestLimits(app, limits.byte_limit, unlimited)
     observed = RequestObserver(limited, metrics.observe_request)
     public = PublicAddress(observed, http.url_prefix, http.public_url)

@@ -87,11 +87,9 @@ class TranslationService:
 
     async def find_unresponsive(self) -> list[str]:
         """Returns a pair of each model that does not answer."""
-        routes = {route.batcher: route for route in self._routes.values()}
-        asked = [
-            b.is_responsive(r.model.translate, PROBE[0]) for b, r in routes.items()
-        ]
-        answers = zip(routes.values(), await asyncio.gather(*asked), strict=True)
+        routes = {route.batcher: route for route in self._routes.values()}.values()
+        asked = [r.batcher.is_responsive(r.model.translate, PROBE[0]) for r in routes]
+        answers = zip(routes, await asyncio.gather(*asked), strict=True)
         return [route.name for route, answered in answers if not answered]
 
     def languages(self) -> list[dict]:

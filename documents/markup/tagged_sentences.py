@@ -96,9 +96,7 @@ def make_sentences(
 def find_whole(wholes: list[Span], index: int) -> Span | None:
     """Returns the untranslated part, of sorted ones, that a cut would divide."""
     before = bisect.bisect_left(wholes, (index,)) - 1
-    if before >= 0 and index < wholes[before][1]:
-        return wholes[before]
-    return None
+    return wholes[before] if before >= 0 and index < wholes[before][1] else None
 
 
 def join_spans(spans: list[Span], wholes: list[Span]) -> list[Span]:
@@ -118,13 +116,9 @@ def split_long(hidden: str, start: int, end: int, wholes: list[Span]) -> list[Sp
     """
     spans = []
     while end - start > MAX_CHARACTERS:
-        last = start + MAX_CHARACTERS
-        blank = hidden.rfind(" ", start + 1, last + 1)
-        stop = max(
-            hidden.rfind(f"{stop} ", start + MAX_CHARACTERS // 2, last)
-            for stop in CLAUSE_ENDS
-        )
-        blank = stop + 1 if stop >= 0 else blank
+        middle, last = start + MAX_CHARACTERS // 2, start + MAX_CHARACTERS
+        stop = max(hidden.rfind(f"{sign} ", middle, last) for sign in CLAUSE_ENDS)
+        blank = stop + 1 if stop >= 0 else hidden.rfind(" ", start + 1, last + 1)
         if blank > 0:
             cut, begin = blank, blank + 1
         else:
