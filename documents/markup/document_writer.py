@@ -141,10 +141,9 @@ class DocumentWriter:
 
 def count_tags(segment: Segment) -> collections.Counter:
     """Counts the tags of a segment, by kind and name."""
+    tokens = [token for _, _, token in segment.marks]
     return collections.Counter(
-        (token.kind, token.name)
-        for _, _, token in segment.marks
-        if token.name != PLACEHOLDER_NAME
+        (each.kind, each.name) for each in tokens if each.name != PLACEHOLDER_NAME
     )
 
 

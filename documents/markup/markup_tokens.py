@@ -177,11 +177,8 @@ def merge_symbols(tokens: list[Token]) -> list[Token]:
             opened.clear()
         elif kind is Kind.CLOSE and opened:
             first = opened.pop()
-            texts = [
-                t.text
-                for t in found[first + 1 : first + 2] + found[-1:]
-                if t.kind is Kind.TEXT
-            ]
+            ends = found[first + 1 : first + 2] + found[-1:]
+            texts = [each.text for each in ends if each.kind is Kind.TEXT]
             if found[first].name != token.name:
                 opened.clear()
             elif texts == [text.strip() for text in texts]:

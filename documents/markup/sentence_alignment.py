@@ -79,14 +79,12 @@ class Aligner:
             found[row] = 0
             found[row, leaf.first] = 1
         known = {sentence.text[start:end] for start, end, _ in sentence.words}
-        is_known = [
-            not is_word and translation[start:end] in known
-            for start, end, is_word in words
-        ]
+        signs = [not word.is_word for word in words]
+        is_known = [translation[start:end] in known for start, end, _ in words]
         for leaf in sentence.leaves:
             if leaf not in spans and not sentence.words[leaf.first].is_word:
                 # A full stop, say, is not what the model wrote for a symbol.
-                found[is_known, leaf.first] = 0
+                found[np.logical_and(signs, is_known), leaf.first] = 0
         best = np.where(found.any(axis=1), found.argmax(axis=1), -1)
         return Alignment(words, found, best.tolist())
 

@@ -165,11 +165,8 @@ class Writer:
         plain = text.upper() if sentence.is_uppercase else text
         written = escaped = escape(plain, is_first)
         # A leaf is written once, also if its word is there twice.
-        is_copy = (
-            source >= 0
-            and source not in self._words_of_leaves
-            and sentence.is_copy(text, source)
-        )
+        is_other = source >= 0 and source not in self._words_of_leaves
+        is_copy = is_other and sentence.is_copy(text, source)
         if is_copy:
             raw = self._copy(*sentence.span_of(source))
             if len(raw) > len(text):
