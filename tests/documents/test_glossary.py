@@ -148,13 +148,9 @@ def aligned_pairs(draw):
     text, translation = (" ".join(draw(each)) for each in (SENTENCES, TRANSLATIONS))
     shape = len(find_words(translation)), len(find_words(text))
     seed = draw(st.integers(0, 2**32))
-    return (
-        text,
-        translation,
-        np.random.default_rng(seed).dirichlet([0.1] * max(1, shape[1]), shape[0])[
-            :, : shape[1]
-        ],
-    )
+    random = np.random.default_rng(seed)
+    weights = random.dirichlet([0.1] * max(1, shape[1]), shape[0])
+    return text, translation, weights[:, : shape[1]]
 
 
 @given(aligned_pairs(), GLOSSARIES)

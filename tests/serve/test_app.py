@@ -206,11 +206,10 @@ def test_word_documents_come_back_whole(service):
 def test_the_text_of_word_documents_has_the_limit_of_texts(service):
     paragraph = word_documents.run("a") + "</w:p><w:p>"
 
+    contents = 1500 * paragraph, word_documents.run("a" * 20_001)
     fits, over = (
-        service.post_file(
-            "/translate_file", "a.docx", word_documents.wrap(content), **PAIR
-        )
-        for content in (1500 * paragraph, word_documents.run("a" * 20_001))
+        service.post_file("/translate_file", "a.docx", file, **PAIR)
+        for file in map(word_documents.wrap, contents)
     )
 
     assert fits.status == 200

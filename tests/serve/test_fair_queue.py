@@ -35,16 +35,8 @@ def take_all(queue):
     return list(iter(lambda: queue.take_batch(BUDGET, True), []))
 
 
-REQUESTS = st.lists(
-    st.builds(
-        make_items,
-        st.sampled_from("abc"),
-        st.integers(1, 9),
-        st.integers(8, BUDGET),
-        st.booleans(),
-    ),
-    max_size=8,
-)
+SIZES = st.integers(1, 9), st.integers(8, BUDGET), st.booleans()
+REQUESTS = st.lists(st.builds(make_items, st.sampled_from("abc"), *SIZES), max_size=8)
 
 
 @settings(max_examples=60, deadline=None)

@@ -83,10 +83,8 @@ def clients():
     model = FunctionRuntime(SlowModel(), signatures=("serving_default", "align"))
     http = HttpOptions(port=0, trusted_proxies=("127.0.0.1",))
     with service_client.serve({("en", "es"): model}, http) as service:
-        yield [
-            ServiceClient(service.port, **{"X-Forwarded-For": f"192.0.2.{number}"})
-            for number in (1, 2)
-        ]
+        addresses = ({"X-Forwarded-For": f"192.0.2.{number}"} for number in (1, 2))
+        yield [ServiceClient(service.port, **address) for address in addresses]
 
 
 @pytest.mark.parametrize("name", HEAVY)

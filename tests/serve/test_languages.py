@@ -82,10 +82,8 @@ def test_a_long_text_is_detected_by_its_beginning():
 
 
 def test_a_service_detects_among_its_sources():
-    models = {
-        ("en", "es"): FunctionRuntime(ReversingModel()),
-        ("fr", "es"): FunctionRuntime(ReversingModel()),
-    }
+    model = FunctionRuntime(ReversingModel())
+    models = {("en", "es"): model, ("fr", "es"): model}
     with service_client.serve(models) as service:
         found = service.post("/detect", q=TEXTS["fr"]).json()
         answer = service.post(

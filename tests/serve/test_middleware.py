@@ -44,6 +44,11 @@ def read_all(client):
     return received
 
 
+def start(client, text="ab"):
+    """Starts a thread for a translation."""
+    return service_client.in_thread(client.post, "/translate", q=text, **PAIR)
+
+
 def wait_for(service, count):
     """Waits until so many sentences wait."""
     service_client.wait_until(lambda: service.measured(WAITING) == count)
@@ -101,9 +106,7 @@ def test_nor_is_a_second_head_waited_for(reversing, sent):
 def test_a_request_that_works_long_is_not_hung_up_on(reversing, checks):
     reversing.gate.clear()
     with service_client.serve_function(reversing) as service:
-        thread, answers = service_client.in_thread(
-            service.post, "/translate", q="ab", **PAIR
-        )
+        thread, answers = start(service)
         service_client.wait_until(lambda: len(checks) >= 4)
         reversing.gate.set()
         thread.join()
@@ -138,15 +141,11 @@ def test_an_address_and_all_together_have_few_requests_at_a_time(
         for number, client in enumerate((first, first, second)):
             if number == 2:
                 refused = first.post("/translate", q="ab", **PAIR)
-            started.append(
-                service_client.in_thread(client.post, "/translate", q="ab", **PAIR)
-            )
+            started.append(start(client))
             if number == 0:
                 service_client.wait_until(lambda: reversing.batches)
             wait_for(service, number)
-        started.append(
-            service_client.in_thread(second.post, "/translate", q="ab", **PAIR)
-        )
+        started.append(start(second))
         service_client.wait_until(lambda: service.get("/languages").status == 503)
         busy, health = service.get("/languages"), service.get("/livez")
         reversing.gate.set()
@@ -189,9 +188,7 @@ def test_what_a_client_that_left_asked_is_not_translated(reversing, path, text, 
     reversing.gate.clear()
     signatures = "serving_default", "align"
     with serve(reversing, signatures=signatures) as service:
-        thread, answers = service_client.in_thread(
-            service.post, "/translate", q="first", **PAIR
-        )
+        thread, answers = start(service, "first")
         service_client.wait_until(lambda: reversing.batches)
         asked = request(json.dumps({"q": text, "format": format, **PAIR}))
         with connected(service, asked.replace("/translate", path)):
@@ -267,16 +264,16 @@ def test_the_address_with_most_incomplete_bodies_loses_its_oldest(
 ):
     monkeypatch.setattr(middleware, "MAX_UPLOADS", 3)
 
-    def start(stack, address):
+    def send_head(stack, address):
         head = HEAD + f"X-Forwarded-For: {address}\r\nContent-Length: {len(FIELDS)}"
         return stack.enter_context(connected(service, f"{head}\r\n\r\n"))
 
     proxy = {"trusted_proxies": ("127.0.0.1",)}
     with serve(reversing, **proxy) as service, contextlib.ExitStack() as stack:
-        other = start(stack, "192.0.2.1")
-        first = start(stack, "192.0.2.2")
+        other = send_head(stack, "192.0.2.1")
+        first = send_head(stack, "192.0.2.2")
         service.get("/livez")  # It is read.
-        more = [start(stack, "192.0.2.2") for _ in range(2)]
+        more = [send_head(stack, "192.0.2.2") for _ in range(2)]
         dropped = read_all(first)
         for client in (other, *more):
             client.sendall(FIELDS.encode())

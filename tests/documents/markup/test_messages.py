@@ -57,10 +57,8 @@ def messages(draw, family):
     """Writes a message of words and variables with blanks between them."""
     variables = st.sampled_from(FAMILIES[family].split("¦"))
     parts = draw(st.lists(WORDS | variables, min_size=1, max_size=12))
-    filled = [
-        part.replace("NAME", draw(NAMES)).replace("OTHER", draw(NAMES))
-        for part in parts
-    ]
+    parts = [part.replace("NAME", draw(NAMES)) for part in parts]
+    filled = [part.replace("OTHER", draw(NAMES)) for part in parts]
     return " ".join(" ".join(filled).split())
 
 

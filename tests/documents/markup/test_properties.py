@@ -215,13 +215,12 @@ def documents(draw, words):
     """Writes XHTML whose words occur once, and whose tags have numbers."""
     text = st.lists(st.sampled_from(words), min_size=1, max_size=4).map(" ".join)
     text |= st.tuples(text, LEAVES_AND_VOIDS, text).map(" ".join)
-    inline = st.recursive(
-        text,
-        lambda inner: st.lists(
-            text | tagged("abiu", inner), min_size=1, max_size=3
-        ).map(" ".join),
-        max_leaves=9,
-    )
+
+    def nest(inner):
+        parts = st.lists(text | tagged("abiu", inner), min_size=1, max_size=3)
+        return parts.map(" ".join)
+
+    inline = st.recursive(text, nest, max_leaves=9)
     sentences = st.lists(inline.map("{}.".format), min_size=1, max_size=3)
     block = sentences.map(" ".join)
     nested = st.tuples(block, tagged(["li", "td"], block)).map("\n".join)
@@ -239,10 +238,11 @@ def documents(draw, words):
 
 
 def elements(tree):
-    """Returns tag and number of each element, with those of its parent."""
+    """Counts the tag and the number of each element, with its parent's number."""
+    found = [(e, e.getparent()) for e in tree.iter()]
     return collections.Counter(
-        (str(e.tag), e.get("id"), e.getparent() is not None and e.getparent().get("id"))
-        for e in tree.iter()
+        (str(e.tag), e.get("id"), parent is not None and parent.get("id"))
+        for e, parent in found
     )
 
 
