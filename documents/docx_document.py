@@ -51,9 +51,8 @@ class DocxDocument:
         # Before trees are built, which need a hundred times as much memory.
         count = sum(part.count(b"<") for part in translated.values())
         docx_package.check_size(count, max_tags)
-        self._trees = {
-            n: docx_package.parse_xml(part) for n, part in translated.items()
-        }
+        parse = docx_package.parse_xml
+        self._trees = {name: parse(part) for name, part in translated.items()}
         work = sum(map(docx_pieces.count_work, self._trees.values()))
         docx_package.check_size(work, max_tags, "elements to move or copy")
         self._kept, self._paragraphs, texts = [], [], []

@@ -72,10 +72,8 @@ def align_by_position(
     if known is not None and known.shape == (len(targets), len(sources)):
         return known
     weights = np.zeros((len(targets), len(sources)))
-    columns, rows = (
-        [number for number, word in enumerate(words) if word.is_word]
-        for words in (sources, targets)
-    )
+    columns = [number for number, word in enumerate(sources) if word.is_word]
+    rows = [number for number, word in enumerate(targets) if word.is_word]
     for number, row in enumerate(rows):
         weights[row, columns[number * len(columns) // len(rows)]] = 1
     return weights

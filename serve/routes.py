@@ -188,10 +188,8 @@ def add_analysis_routes(post: Callable, service: TranslationService) -> None:
     async def words(asked, _):
         route, _ = find_route(service, asked, "\n".join(asked.q))
         if WORDS not in route.model.features:
-            raise http_error(
-                f"the model of {route.name} lacks words; export it with "
-                "`--signatures all`"
-            )
+            message = "lacks words; export it with `--signatures all`"
+            raise http_error(f"the model of {route.name} {message}")
         if len(asked.q) != len(asked.translations):
             raise http_error(
                 "Invalid request: q and translations must have as many texts "

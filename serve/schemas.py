@@ -168,9 +168,7 @@ def check_fields(
     """Returns the checked fields of a body of a content type, and of the query."""
     fields = read_fields(kind, body, query)
     # An empty field is a missing one.
-    given = {
-        name: value for name, value in fields.items() if value not in (None, "", [])
-    }
+    given = {n: value for n, value in fields.items() if value not in (None, "", [])}
     try:
         return cls.model_validate(given)
     except pydantic.ValidationError as error:
@@ -192,11 +190,10 @@ def read_fields(kind: str, body: bytes, query: bytes) -> dict[str, Any]:
     if media_type not in (URL_ENCODED, MULTIPART) and not is_empty:
         return read_json(body)
     try:
-        pairs = (
-            read_multipart(body, parameters.get(b"boundary"))
-            if media_type == MULTIPART
-            else read_url_encoded(body)
-        )
+        if media_type == MULTIPART:
+            pairs = read_multipart(body, parameters.get(b"boundary"))
+        else:
+            pairs = read_url_encoded(body)
         return group(pairs) | group(read_url_encoded(query))
     except ValueError as error:
         message = textwrap.shorten(str(error), 100)

@@ -130,10 +130,8 @@ class TranslationService:
             (longest, self._limits.char_limit, "characters"),
         ):
             if size > limit:
-                raise http_error(
-                    f"Invalid request: request ({size}) exceeds text limit "
-                    f"({limit}) of {unit}"
-                )
+                exceeded = f"request ({size}) exceeds text limit ({limit}) of {unit}"
+                raise http_error(f"Invalid request: {exceeded}")
 
     async def translate(
         self, route: Route, texts: list[str], alternatives: int = 0

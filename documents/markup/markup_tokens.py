@@ -83,9 +83,8 @@ def is_untranslated(
     wish = (attributes.get("translate") or "").lower()
     if wish in ("yes", "no"):
         return wish == "no"
-    if "notranslate" in (attributes.get("class") or "").split():
-        return True
-    return True if name in code else None
+    classes = (attributes.get("class") or "").split()
+    return "notranslate" in classes or name in code or None
 
 
 @dataclasses.dataclass

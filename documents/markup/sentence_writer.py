@@ -129,9 +129,8 @@ class Writer:
 
     def _is_same(self, node: Node) -> bool:
         """Returns whether the text in a tag is not changed."""
-        words = self._sentence.words
         found = self._alignment.words[slice(*node.run)]
-        source = words[node.first : node.last]
+        source = self._sentence.words[node.first : node.last]
         if not found or not source:
             return found == source
         text = self._translation[found[0].start : found[-1].end]
@@ -153,10 +152,9 @@ class Writer:
 
     def _make_leaf(self, leaf: Node) -> Item:
         words = self._alignment.words[slice(*leaf.run)]
-        start, end = words[0].start, words[-1].end
-        plain = self._sentence.marks[leaf.opening].text
-        written = self._write_mark(leaf.opening)
-        return Item(start, end, leaf.first, plain, written, written, True)
+        text = self._sentence.marks[leaf.opening].text
+        written = [self._write_mark(leaf.opening)] * 2
+        return Item(words[0].start, words[-1].end, leaf.first, text, *written, True)
 
     def _make_item(self, number: int, is_first: bool) -> Item:
         sentence, escape = self._sentence, self._escaping.escape
@@ -181,9 +179,7 @@ class Writer:
 
     def _blank(self, left: Item | None, right: Item | None) -> str:
         """Returns the blank between two words of the translation."""
-        if left is None or right is None:
-            return ""
-        between = self._translation[left.end : right.start]
+        between = self._translation[left.end : right.start] if left and right else ""
         if not between.strip():
             return between
         return " " if re.search(r"\s", between) else ""
@@ -224,14 +220,10 @@ class Writer:
 
     def _count_closed(self, gap: list[int]) -> int:
         """Returns the number of tags up to the last end tag at the left."""
-        closed = 0
-        for number, mark in enumerate(gap):
-            kind = self._sentence.marks[mark].kind
-            if kind is Kind.OPEN:
-                break
-            if kind is Kind.CLOSE:
-                closed = number + 1
-        return closed
+        kinds = [self._sentence.marks[mark].kind for mark in gap]
+        first = kinds.index(Kind.OPEN) if Kind.OPEN in kinds else len(kinds)
+        ends = [n + 1 for n in range(first) if kinds[n] is Kind.CLOSE]
+        return max(ends, default=0)
 
 
 def write_sentence(

@@ -146,11 +146,9 @@ def markup_steps(
         make_sentences, source=text, knows_placeholders=knows_placeholders
     )
     spans = split([segment.hidden for segment in segments])
-    sentences = [
-        sentence
-        for pair in zip(segments, spans, strict=True)
-        for sentence in make(*pair)
-    ]
+    sentences = []
+    for pair in zip(segments, spans, strict=True):
+        sentences += make(*pair)
     pairs = yield from request_translations(sentences, make, counts)
     aligned = yield from request_alignments(pairs)
     result, counts["kept"] = DocumentWriter(text, aligned, format).write()
