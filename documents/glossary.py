@@ -50,7 +50,8 @@ class Glossary:
     def __init__(self, terms: Iterable[tuple[str, str]] = (), match_case: bool = False):
         self.match_case = match_case
         self._targets = collections.ChainMap[Key, str]()
-        self._longest = 0  # Words of the longest key.
+        # The length of the longest key by its first word.
+        self._longest = collections.ChainMap[str, int]()
         for term, target in terms:
             self.add(term, target)
 
@@ -83,7 +84,8 @@ class Glossary:
         """Returns a glossary with other terms, which replace equal ones of this."""
         found = Glossary((), self.match_case)
         # Shared, not copied: a glossary may be large, and requests many.
-        found._targets, found._longest = self._targets.new_child(), self._longest
+        found._targets = self._targets.new_child()
+        found._longest = self._longest.new_child()
         for term, target in terms:
             found.add(term, target)
         return found
@@ -98,7 +100,8 @@ class Glossary:
         inside = {place for whole in wholes for place in range(whole[0] + 1, whole[1])}
         found = []
         for first, (start, _) in enumerate(spans):
-            for last in range(first, min(first + self._longest, len(words))):
+            stop = first + self._longest.get(words[first], 0)
+            for last in range(first, min(stop, len(words))):
                 target = self._targets.get(tuple(words[first : last + 1]))
                 end = spans[last][1]
                 if target is not None and start not in inside and end not in inside:
@@ -147,7 +150,7 @@ class Glossary:
 
     def _put(self, key: Key, target: str) -> None:
         self._targets[key] = target
-        self._longest = max(self._longest, len(key))
+        self._longest[key[0]] = max(self._longest.get(key[0], 0), len(key))
 
 
 def find_pieces(text: str) -> list[Span]:

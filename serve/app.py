@@ -84,7 +84,7 @@ def make_app(
     )
     add_errors(app)
     add_monitoring(app, service)
-    add_settings(app, service, http, limits)
+    add_settings(app, service, bool(http.api_keys))
     post = make_post(app, access)
     add_translation(app, post, service)
     add_files(app, post, service)
@@ -179,10 +179,7 @@ def add_monitoring(app: fastapi.FastAPI, service: TranslationService) -> None:
 
 
 def add_settings(
-    app: fastapi.FastAPI,
-    service: TranslationService,
-    http: HttpOptions,
-    limits: LimitOptions,
+    app: fastapi.FastAPI, service: TranslationService, needs_key: bool
 ) -> None:
     """Adds the routes that describe the service to LibreTranslate's clients."""
     source, target = (
@@ -196,11 +193,11 @@ def add_settings(
     @app.get("/frontend/settings")
     async def settings():
         return {
-            "charLimit": limits.char_limit,
-            "batchLimit": limits.batch_limit,
+            "charLimit": service.limits.char_limit,
+            "batchLimit": service.limits.batch_limit,
             "frontendTimeout": 500,
-            "apiKeys": bool(http.api_keys),
-            "keyRequired": bool(http.api_keys),
+            "apiKeys": needs_key,
+            "keyRequired": needs_key,
             "suggestions": False,
             "filesTranslation": True,
             "supportedFilesFormat": list(FORMAT_OF_SUFFIX),

@@ -53,7 +53,7 @@ class TranslationService:
     """The language pairs of the service, with their models and queues."""
 
     def __init__(self, models: Models, limits: LimitOptions, metrics: Metrics):
-        self._limits, self.metrics = limits, metrics
+        self.limits, self.metrics = limits, metrics
         self.pairs = list(models)
         self._codes = sorted({code for pair in models for code in pair})
         self.detector = LanguageDetector(sorted({source for source, _ in models}))
@@ -126,8 +126,8 @@ class TranslationService:
         """Refuses a request that exceeds a limit."""
         longest = max(map(len, texts), default=0)
         for size, limit, unit in (
-            (len(texts), self._limits.batch_limit, "texts"),
-            (longest, self._limits.char_limit, "characters"),
+            (len(texts), self.limits.batch_limit, "texts"),
+            (longest, self.limits.char_limit, "characters"),
         ):
             if size > limit:
                 exceeded = f"request ({size}) exceeds text limit ({limit}) of {unit}"

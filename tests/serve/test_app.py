@@ -109,7 +109,7 @@ def test_a_file_is_translated_and_fetched(service):
     assert url.startswith(f"{service.url}/download_file/")
     file = service.get(url.removeprefix(service.url))
     text = service.post("/translate", q=TEXT, **PAIR).json()["translatedText"]
-    assert file.body == b"\xef\xbb\xbf" + text.encode()
+    assert file.data == b"\xef\xbb\xbf" + text.encode()
     assert 'filename="my_file__es.txt"' in file.headers["content-disposition"]
     guessed = service.get("/download_file/guessed")
     assert guessed.status == 404
@@ -196,9 +196,9 @@ def test_word_documents_come_back_whole(service):
 
     assert file.headers["content-type"] == "application/octet-stream"
     assert file.headers["content-disposition"].endswith('"a_es.docx"')
-    found, expected = map(word_documents.elements, (file.body, content))
+    found, expected = map(word_documents.elements, (file.data, content))
     assert found == expected
-    before, after = map(word_documents.paragraphs, (content, file.body))
+    before, after = map(word_documents.paragraphs, (content, file.data))
     changed = [b for a, b in zip(after, before, strict=True) if a != b]
     assert len(changed) > 5
 
@@ -222,7 +222,7 @@ def test_sentences_come_one_by_one():
     with service_client.serve_function(reversing, batch_tokens=8) as service:
         answer = service.post("/sentences", q="ab\n\ncd\n", **PAIR)
 
-    first, *lines = [json.loads(line) for line in answer.body.splitlines()]
+    first, *lines = [json.loads(line) for line in answer.data.splitlines()]
     assert "".join(first["parts"]) == "ab\n\ncd\n"
     assert [first["parts"][n] for n in first["places"]] == ["ab", "cd"]
     assert lines == [
@@ -271,7 +271,7 @@ def test_prometheus_is_told_what_happens():
         service.post("/translate", q="a b\nc", **PAIR)
         service.post("/translate", q="", **PAIR)
         service.get("/nowhere")
-        told = service.get("/metrics").body.decode().splitlines()
+        told = service.get("/metrics").data.decode().splitlines()
 
     for line in (
         'translate_sentences_total{pair="en:es"} 2.0',
@@ -320,7 +320,7 @@ def test_what_a_server_says_stays_here(capsys):
 
     with service_client.serve_function(fail) as service:
         answer = service.post("/translate", q="a\nb", **PAIR)
-        lines = service.post("/sentences", q="a", **PAIR).body.splitlines()
+        lines = service.post("/sentences", q="a", **PAIR).data.splitlines()
 
     assert answer.status == 502
     assert "model's server" in answer.json()["error"]
@@ -350,7 +350,7 @@ def test_the_page_gets_nothing_from_elsewhere(reversing):
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
-        assert b"//" not in answer.body.replace(b"// ", b"")
+        assert b"//" not in answer.data.replace(b"// ", b"")
 
 
 def test_a_process_without_workers_is_not_alive(monkeypatch):
@@ -396,7 +396,7 @@ def test_a_file_may_have_a_glossary(service, name):
         "/translate_file", name, b"<p>The dog.</p>", glossary="dog\tgato", **PAIR
     ).json()["translatedFileUrl"]
 
-    assert b"gato" in service.get(url.removeprefix(service.url)).body
+    assert b"gato" in service.get(url.removeprefix(service.url)).data
 
 
 @pytest.mark.parametrize(

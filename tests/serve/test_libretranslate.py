@@ -32,7 +32,7 @@ def service():
 
 
 def translated(answer):
-    assert answer.status == 200, answer.body
+    assert answer.status == 200, answer.data
     return answer.json()["translatedText"]
 
 
@@ -148,6 +148,6 @@ def test_files_keep_their_structure(service, name, content, expected):
     url = answer.json()["translatedFileUrl"]
     file = service.get(url.removeprefix(service.url))
 
-    assert file.body.decode() == expected
+    assert file.data.decode() == expected
     suffix = name.lower().removeprefix("a")
     assert f'"a_es{suffix}"' in file.headers["content-disposition"]

@@ -196,7 +196,7 @@ def test_what_a_client_that_left_asked_is_not_translated(reversing, path, text, 
         wait_for(service, 0)
         reversing.gate.set()
         thread.join()
-        told = service.get("/metrics").body.decode()
+        told = service.get("/metrics").data.decode()
 
     assert answers[0].status == 200
     assert reversing.batches == [[b"first"]]
@@ -347,5 +347,5 @@ def test_head_is_get_without_a_body(reversing):
     with serve(reversing) as service:
         head, get = (service._ask(method, "/", None, {}) for method in ("HEAD", "GET"))
 
-    assert (head.status, head.body) == (200, b"")
-    assert head.headers["content-length"] == str(len(get.body))
+    assert (head.status, head.data) == (200, b"")
+    assert head.headers["content-length"] == str(len(get.data))
