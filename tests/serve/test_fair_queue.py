@@ -166,12 +166,3 @@ def test_clients_take_turns_in_a_thread():
 
     assert sorted(done[:2]) == ["a", "b"]
     assert done.count("a") == 3
-
-
-def test_an_error_in_the_thread_comes_back():
-    executor = FairExecutor("test")
-
-    with pytest.raises(ValueError, match="invalid literal"):
-        executor.submit(int, "x").result(30)
-
-    assert executor.submit(int, "7").result(30) == 7
