@@ -31,11 +31,11 @@ class Metrics:
             name, kwargs["registry"] = f"translate_{name}", self._registry
             return kind(name, help, labels, **kwargs)
 
-        labels, rows, seconds = ("path", "status"), {"buckets": ROWS}, "request_seconds"
+        labels = "path", "status"
         self._requests = add(Counter, "requests", "Requests answered", *labels)
-        self._seconds = add(
-            Histogram, seconds, "Seconds of a request", "path", buckets=SECONDS
-        )
+        help = "Seconds of a request"
+        self._seconds = add(Histogram, "request_seconds", help, "path", buckets=SECONDS)
+        rows = {"buckets": ROWS}
         self._of_model = (
             add(Histogram, "batch_rows", "Sentences in a batch", "model", **rows),
             add(Gauge, "waiting", "Queue length", "model"),

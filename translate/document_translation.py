@@ -23,12 +23,14 @@ from translate.segmentation import find_sentences
 def make_sentence_translator(runtime: Runtime) -> SentenceTranslator:
     """Returns the functions by which a runtime translates and aligns sentences."""
     can_align = MARKUP in runtime.features
+
+    def align(pairs):
+        return in_batches(pairs, MAX_ALIGNED_SQUARES, runtime.align)
+
     return SentenceTranslator(
         lambda texts: find_sentences(texts, runtime.language),
         lambda texts: in_batches(texts, MAX_SQUARES, runtime.translate),
-        (lambda pairs: in_batches(pairs, MAX_ALIGNED_SQUARES, runtime.align))
-        if can_align
-        else None,
+        align if can_align else None,
         can_align and runtime.knows_placeholders,
     )
 
