@@ -34,14 +34,8 @@ class TextDocument:
 Document = TextDocument | Subtitles | DocxDocument
 # The formats by the end of a file's name.
 FORMAT_OF_SUFFIX = {
-    ".txt": "text",
-    ".html": "html",
-    ".htm": "html",
-    ".xml": "xml",
-    ".md": "markdown",
-    ".srt": "srt",
-    ".vtt": "vtt",
-    ".docx": "docx",
+    **{".txt": "text", ".html": "html", ".htm": "html", ".xml": "xml"},
+    **{".md": "markdown", ".srt": "srt", ".vtt": "vtt", ".docx": "docx"},
 }
 
 

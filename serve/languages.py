@@ -28,13 +28,8 @@ PAIR = re.compile(rf"({CODE}):({CODE})=(.+)", re.ASCII)
 LOCATION = re.compile(r"(?:([\w.-]+)@)?(.+)", re.ASCII)
 # LibreTranslate's short codes, and old ones that its clients still send.
 ALIASES = {
-    "pb": "pt-br",
-    "zh": "zh-hans",
-    "zh-cn": "zh-hans",
-    "zt": "zh-hant",
-    "zh-tw": "zh-hant",
-    "iw": "he",
-    "nb": "no",
+    **{"pb": "pt-br", "zt": "zh-hant", "zh-tw": "zh-hant", "iw": "he", "nb": "no"},
+    **dict.fromkeys(["zh", "zh-cn"], "zh-hans"),
 }
 MAX_CHARACTERS = 1000  # The rest of a text adds only time to its detection.
 MAX_DETECTIONS = 3
