@@ -19,9 +19,9 @@ import tensorflow as tf
 
 from command_line.cpu_count import count_processors
 from command_line.errors import UserError
+from documents.formats import translate_whole
 from documents.glossary import Glossary
 from documents.markup.word_alignment import word_attention
-from documents.plain_text import translate_whole
 from documents.translation_repair import (
     has_lost_symbols,
     hide_terms,
