@@ -92,13 +92,10 @@ class TranslationService:
 
     def languages(self) -> list[dict]:
         """Returns the languages in LibreTranslate's form."""
+        targets = {c: sorted(t for s, t in self.pairs if s == c) for c in self._codes}
         return [
-            {
-                "code": code,
-                "name": name_language(code),
-                "targets": sorted(t for s, t in self.pairs if s == code),
-            }
-            for code in self._codes
+            {"code": code, "name": name_language(code), "targets": found}
+            for code, found in targets.items()
         ]
 
     def features(self) -> list[dict]:

@@ -113,11 +113,8 @@ def test_one_that_fails_is_alone_with_it(kind):
         return texts
 
     async def ask_both(batcher, _):
-        return await asyncio.gather(
-            batcher.run(fail, ["good"]),
-            batcher.run(fail, ["bad", "good"]),
-            return_exceptions=True,
-        )
+        asked = [batcher.run(fail, texts) for texts in (["good"], ["bad", "good"])]
+        return await asyncio.gather(*asked, return_exceptions=True)
 
     good, bad = run(ask_both)
 

@@ -50,12 +50,9 @@ def test_glossaries_are_of_pairs_and_read_anew(export_dir, tmp_path, refused):
 
 def start(location):
     """Starts the command."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "serve", "--port=0", f"--pair=en:es={location}"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-m", "serve", "--port=0", f"--pair=en:es={location}"]
+    pipes = dict.fromkeys(["stdout", "stderr"], subprocess.PIPE)
+    return subprocess.Popen(command, **pipes, text=True)
 
 
 @pytest.mark.slow

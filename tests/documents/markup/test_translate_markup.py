@@ -226,11 +226,9 @@ def test_a_leaf_that_the_translation_moves_replaces_no_word():
 
 
 def test_a_leaf_is_written_once_where_its_word_comes_twice():
-    found = translate_with(
-        "<p>Run <code id=c>make</code> now</p>",
-        "Lance make make maintenant",
-        [[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]],
-    )
+    source, weights = "<p>Run <code id=c>make</code> now</p>", np.eye(3)[[0, 1, 1, 2]]
+
+    found = translate_with(source, "Lance make make maintenant", weights)
 
     assert found.count("<code id=c>make</code>") == found.count("<code") == 1
     assert found.count("make") == 2
