@@ -252,7 +252,7 @@ def words_of(element):
 
 @pytest.mark.parametrize("format", ["html", "xml"])
 @pytest.mark.parametrize("words", [["w", "wé", "w&#233;"], ["w", "w", "w."]])
-@SETTINGS
+@hypothesis.settings(SETTINGS, max_examples=30)
 @hypothesis.given(data=st.data())
 def test_every_tag_comes_back_once_and_around_its_words(format, words, data):
     source = data.draw(documents(words))
