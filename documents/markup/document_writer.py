@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from documents.markup.cue_scanner import read_cues
-from documents.markup.html_scanner import read_html_document
+from documents.markup.html_scanner import read_cues, read_html_document
 from documents.markup.markdown_parser import (
     IMAGE_SPECIAL,
     escape_markdown,

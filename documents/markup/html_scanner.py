@@ -1,4 +1,4 @@
-"""Finds the tags and texts of HTML by the tokenizer of the HTML standard.
+"""Finds the tags and texts of HTML, by the tokenizer of its standard, and of subtitles.
 
 It builds no tree, so tags that are missing or wrongly nested stay unchanged.
 Its time is linear, which that of Python's `html.parser` is not.
@@ -74,6 +74,14 @@ TAG = re.compile(
 ATTRIBUTE = re.compile(ATTRIBUTE_PATTERN, re.X)
 COMMENT_END = re.compile(r"(?<=<!--)-?>|--!?>")
 ENTITY = re.compile(r"&(?:#(?:[0-9]++|[xX][0-9a-fA-F]++)|[a-zA-Z][a-zA-Z0-9]*+);?")
+# Tags of subtitles: those of HTML, times as in WebVTT, and commands of Advanced
+# SubStation Alpha. The pronunciation of a word, `<rt>`, is not translated.
+CUE_TAG = (
+    r"<rt[^<>\n]*+>[^<>\n]*+</rt>|</?[a-zA-Z][^<>\n]*+>|<[\d:.]++>"
+    r"|\{\\[^{}\n]*+\}"
+)
+CUE_MARKUP = re.compile(rf"{CUE_TAG}|\n")
+CUE_TAG_NAME = re.compile(r"</?([a-zA-Z][\w-]*)[^<>]*+>")
 
 
 def read_html_document(source: str) -> Iterator[Token]:
@@ -212,3 +220,19 @@ def split_at_entities(source: str, start: int, end: int) -> Iterator[Token]:
         start = last
     if start < end:
         yield Token(Kind.TEXT, start, end, source[start:end])
+
+
+def read_cues(source: str) -> Iterator[Token]:
+    """Yields the tokens of the texts of cues, one speech a line."""
+    done = 0
+    for found in CUE_MARKUP.finditer(source):
+        start, end = found.span()
+        yield from split_at_entities(source, done, start)
+        if name := CUE_TAG_NAME.fullmatch(source, start, end):
+            kind = Kind.CLOSE if source.startswith("</", start) else Kind.OPEN
+            yield Token(kind, start, end, name=name[1].lower())
+        else:
+            kind = Kind.BREAK if found[0] == "\n" else Kind.VOID
+            yield Token(kind, start, end)
+        done = end
+    yield from split_at_entities(source, done, len(source))
