@@ -145,7 +145,12 @@ def read_html(source: str) -> Iterator[Token]:
         if token.name in FOREIGN:
             foreign = max(0, foreign + CHANGES.get(token.kind, 0))
         if token.kind is Kind.OPEN and not foreign:
-            place = end_of_raw(source, place, token.name)
+            if token.name in RAW or token.name in RAW_TEXT:
+                end_tag = re.compile(rf"(?i)</{token.name}(?=[{BLANK}/>])")
+                ended = end_tag.search(source, place)
+                place = ended.start() if ended else len(source)
+            elif token.name == "plaintext":
+                place = len(source)
             if token.name in RAW and done < place:
                 yield Token(Kind.VOID, done, place, is_block=True)
                 done = place
@@ -161,14 +166,6 @@ def end_of_declaration(source: str, start: int, foreign: int) -> int:
         end = source.find("]]>", start)
         return end + 3 if end >= 0 else len(source)
     return source.find(">", start) + 1 or len(source)
-
-
-def end_of_raw(source: str, place: int, name: str) -> int:
-    """Returns the end of the text of an element in which there are no tags."""
-    if name in RAW or name in RAW_TEXT:
-        found = re.compile(rf"(?i)</{name}(?=[{BLANK}/>])").search(source, place)
-        return found.start() if found else len(source)
-    return len(source) if name == "plaintext" else place
 
 
 def read_tag(source: str, found: re.Match) -> Token:

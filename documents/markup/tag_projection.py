@@ -153,7 +153,7 @@ class Projection:
         gains = np.where(counts, shares - NEUTRAL_SHARE, 0.0)
         # A leaf replaces its run, and may not replace words of another node.
         is_leaf = np.array([node.is_leaf for node in nodes])[:, None]
-        gains[is_leaf & (gains < 0)] = prohibitive_gain(gains)
+        gains[is_leaf & (gains < 0)] = -1.0 - (hi - lo)  # No run makes up for it.
         return gains
 
     def _has_word(self, node: Node) -> bool:
@@ -169,7 +169,7 @@ class Projection:
             return 0, hi - lo
         best, first, end = found
         if best > 0 and not free[first:end].all():
-            masked = np.where(free, gain, prohibitive_gain(gain))
+            masked = np.where(free, gain, -1.0 - len(gain))
             best, first, end = (one[0] for one in best_runs(masked[None]))
         if best <= 0:
             shares = np.where(free & (gain != 0), gain + NEUTRAL_SHARE, 0)
@@ -231,11 +231,6 @@ class Projection:
         # Nothing is known: at the same share of the words.
         share = node.first / len(self._is_source_word)
         return min(max(lo, round(share * len(self._is_word))), hi)
-
-
-def prohibitive_gain(gains: np.ndarray) -> float:
-    """Returns a gain that no run makes up for."""
-    return -1.0 - gains.shape[-1]
 
 
 def best_runs(gains: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
