@@ -24,6 +24,7 @@ from serve.translation_service import Route, TextTranslation, TranslationService
 from translate.runtime.runtime import WORDS
 
 AUTO = "auto"
+JSON_OR_FORM = "application/json", schemas.URL_ENCODED
 TAG = re.compile("<[^<>]*+>")
 # Of a .docx file. Reading and writing one takes up to three seconds and, while its
 # sentences are translated, 200 MiB.
@@ -45,13 +46,11 @@ def make_post(app: fastapi.FastAPI, access: AccessControl) -> Callable:
                 access.admit(request, asked.api_key, asked.cost)
                 return await answer(asked, request)
 
-            app.add_api_route(
-                path,
-                admit,
-                methods=["POST"],
-                name=answer.__name__,
-                openapi_extra=schemas.describe_body(schema, *kinds),
-            )
+            body = {"schema": schema.model_json_schema()}
+            content = dict.fromkeys(kinds or JSON_OR_FORM, body)
+            described = {"requestBody": {"required": True, "content": content}}
+            options = {"name": answer.__name__, "openapi_extra": described}
+            app.add_api_route(path, admit, methods=["POST"], **options)
 
         return add
 

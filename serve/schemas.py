@@ -271,10 +271,3 @@ def describe_error(error: pydantic.ValidationError) -> str:
 
 def http_error(message: str, status: int = 400) -> fastapi.HTTPException:
     return fastapi.HTTPException(status, message)
-
-
-def describe_body(cls: type[RequestFields], *kinds: str) -> dict:
-    """Returns the OpenAPI description of a request's body."""
-    schema = {"schema": cls.model_json_schema()}
-    content = dict.fromkeys(kinds or ("application/json", URL_ENCODED), schema)
-    return {"requestBody": {"required": True, "content": content}}

@@ -106,14 +106,13 @@ def markup_steps(
     split: Callable[[list[str]], list[list[Span]]],
     knows_placeholders: bool = False,
 ) -> Steps:
-    """Translates a document, and leaves the model's work to its caller.
+    """Translates the `text` of a document, and leaves the model's work to its caller.
 
     It yields requests, each a `TranslationRequest` or an `AlignmentRequest` of at
     least one sentence, and receives their results by `send`. There are a few for
     any number of sentences, and none for a document without letters.
 
     Args:
-        text: The document.
         format: `"html"`, `"xml"`, `"markdown"`, or `"srt"` or `"vtt"` for texts of
             subtitles, one a line.
         split, knows_placeholders: As in `SentenceTranslator`.
