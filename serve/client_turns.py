@@ -83,10 +83,7 @@ def limit_calls(count: int) -> Callable:
 async def run_together(
     steps: list[Steps], translate: Callable, align: Callable
 ) -> list:
-    """Translates documents together; returns the results of their steps.
-
-    The coroutine functions `translate` and `align` answer their requests.
-    """
+    """Translates documents by coroutine functions; returns the results of their steps."""
     done = [None] * len(steps)
 
     def resume(i, result):

@@ -210,10 +210,7 @@ class LanguageDetector:
         return (probable or detections[:1])[:MAX_DETECTIONS]
 
     def find_source(self, text: str) -> Detection:
-        """Returns the most probable language of a text.
-
-        Without a detector the only source language, with confidence 0.
-        """
+        """Returns the most probable language, or without a detector the only one."""
         if self._model is None and len(self._sources) == 1:
             return Detection(0, self._sources[0])
         return self.detect(text)[0]

@@ -1,7 +1,4 @@
-"""ASGI middleware: limits of requests and connections, and public addresses.
-
-A slow, silent or disconnected client occupies only a socket, for seconds.
-"""
+"""ASGI middleware: limits of requests and connections, and public addresses."""
 
 import asyncio
 import collections
