@@ -83,7 +83,7 @@ def limit_calls(count: int) -> Callable:
 async def run_together(
     steps: list[Steps], translate: Callable, align: Callable
 ) -> list:
-    """Translates documents by coroutine functions; returns the results of their steps."""
+    """Runs the steps of documents together, with two coroutine functions."""
     done = [None] * len(steps)
 
     def resume(i, result):
