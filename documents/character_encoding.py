@@ -21,13 +21,9 @@ HEAD = 1024  # A declaration in HTML must be in the first bytes.
 # Encodings that browsers use instead, by the Encoding Standard. A declaration
 # that could be read is not in UTF-16.
 READ_AS = {
-    "iso8859-1": "cp1252",
-    "ascii": "cp1252",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-    "big5": "big5hkscs",
+    **dict.fromkeys(["iso8859-1", "ascii"], "cp1252"),
+    **dict.fromkeys(["gb2312", "gbk"], "gb18030"),
+    **{"shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs"},
     **dict.fromkeys(["utf-16", "utf-16-le", "utf-16-be"], "utf-8"),
 }
 

@@ -16,22 +16,8 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from documents import docx_package
-from documents.docx_pieces import (
-    BREAKS,
-    CONTAINERS,
-    Field,
-    Piece,
-    Properties,
-    count_work,
-    group_fields,
-    iterate_content,
-    most_common_format,
-    name_of,
-    qualify,
-    read_text,
-    take_pieces,
-)
+from documents import docx_package, docx_pieces
+from documents.docx_pieces import Field, Piece, Properties, name_of, qualify, read_text
 
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -60,18 +46,14 @@ class DocxDocument:
 
     def __init__(self, content: bytes, max_tags: int | None = None):
         self._parts = docx_package.read_parts(content)
-        translated = {
-            name: part
-            for name, (_, part) in self._parts.items()
-            if docx_package.TRANSLATED.fullmatch(name)
-        }
+        is_translated = docx_package.TRANSLATED.fullmatch
+        translated = {n: p for n, (_, p) in self._parts.items() if is_translated(n)}
         # Before trees are built, which need a hundred times as much memory.
         count = sum(part.count(b"<") for part in translated.values())
         docx_package.check_size(count, max_tags)
-        self._trees = {
-            n: docx_package.parse_xml(part) for n, part in translated.items()
-        }
-        work = sum(map(count_work, self._trees.values()))
+        parse = docx_package.parse_xml
+        self._trees = {name: parse(part) for name, part in translated.items()}
+        work = sum(map(docx_pieces.count_work, self._trees.values()))
         docx_package.check_size(work, max_tags, "elements to move or copy")
         self._kept, self._paragraphs, texts = [], [], []
         for name, tree in self._trees.items():
@@ -115,12 +97,12 @@ class DocxDocument:
     def _write_element(self, tag: str, node: etree._Element) -> str:
         """Returns the HTML of an element, and takes its content out."""
         kept = Kept(() if tag == "p" else (node,), node)
-        units = group_fields(list(take_pieces(node)))
+        units = docx_pieces.group_fields(list(docx_pieces.take_pieces(node)))
         return self._write_units(tag, kept, units)
 
     def _write_units(self, tag: str, kept: Kept, units: Sequence[Piece | Field]) -> str:
         """Returns the HTML of a tag with units in it."""
-        usual, properties = most_common_format(units)
+        usual, properties = docx_pieces.most_common_format(units)
         parts = []
         for key, group in itertools.groupby(
             units, lambda unit: unit.format if unit.name == "t" else unit
@@ -138,7 +120,7 @@ class DocxDocument:
         return self._write_tag(tag, kept, "".join(parts))
 
     def _write_unit(self, unit: Piece | Field) -> str:
-        if unit.name in CONTAINERS:
+        if unit.name in docx_pieces.CONTAINERS:
             return self._write_element("a", unit.node)
         if unit.name == "field":
             code, result, end = ([p.node for p in pieces] for pieces in unit)
@@ -149,7 +131,7 @@ class DocxDocument:
         if unit.name == "fldSimple":
             text = escape(read_text(unit.node))
             return self._write_tag("code", Kept([unit.node]), text)
-        tag = "br" if unit.name in BREAKS else "img"
+        tag = "br" if unit.name in docx_pieces.BREAKS else "img"
         return self._write_tag(tag, Kept([unit.node]))
 
     def _write_tag(self, tag: str, kept: Kept, content: str = "") -> str:
@@ -180,8 +162,8 @@ def append_run(
 def order_ranges(paragraph: etree._Element) -> None:
     """Swaps starts and ends of bookmarks and the like that changed places."""
     ends = {}
-    for node in list(iterate_content(paragraph)):
-        name, number = name_of(node), node.get(qualify(paragraph, "id"))
+    for node in list(docx_pieces.iterate_content(paragraph)):
+        name, number = (name_of(node), node.get(qualify(paragraph, "id")))
         key = re.sub("End$", "Start", name), number
         if name.endswith("End"):
             ends[key] = node

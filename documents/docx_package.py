@@ -1,7 +1,4 @@
-"""Reads and writes the parts of Word documents (.docx), which are zip archives.
-
-The parts that are not translated are copied, whatever they are.
-"""
+"""Reads and writes Word documents (.docx): zip archives; other parts are copied."""
 
 import codecs
 import io

@@ -19,9 +19,7 @@ CONTAINERS = frozenset(NAMES.split())
 WITH_RUNS = CONTAINERS | {"fldSimple"}
 # The elements that are taken apart.
 PARENTS = frozenset(
-    f"{{{namespace}}}{name}"
-    for namespace in NAMESPACES
-    for name in ("p", "r", *WITH_RUNS)
+    f"{{{space}}}{name}" for space in NAMESPACES for name in ("p", "r", *WITH_RUNS)
 )
 # Parts of incomplete fields, such as a table of contents, are among them.
 BREAKS = frozenset(["br", "cr", "delInstrText", "fldChar", "instrText", "ptab", "tab"])
@@ -131,11 +129,8 @@ def split_run(run: etree._Element) -> Iterator[Piece]:
         for each in (() if properties is None else properties)
         if name_of(each) not in UNSEEN
     )
-    names = {
-        node: name_of(node)
-        for node in run
-        if node is not properties and name_of(node) not in DROPPED
-    }
+    names = {node: name_of(node) for node in run if node is not properties}
+    names = {node: name for node, name in names.items() if name not in DROPPED}
     for node, name in names.items():
         single = run
         if len(names) > 1:

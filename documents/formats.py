@@ -1,18 +1,24 @@
-"""Formats of documents behind one API: sentences out, translations in.
+"""Formats of documents behind one API: sentences out, translations in."""
 
-`translation_steps` yields the sentences of a document and receives their
-translations, so that any model can translate it.
-"""
-
+import collections
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 from documents.character_encoding import decode, encode
 from documents.docx_document import DocxDocument
-from documents.markup.markup_tokens import Span
-from documents.markup.translate_markup import Steps, markup_steps
-from documents.plain_text import text_steps
+from documents.markup.markup_tokens import Span, copy_with_edits
+from documents.markup.tagged_sentences import find_middle_blank
+from documents.markup.translate_markup import (
+    Steps,
+    TranslatedDocument,
+    TranslationRequest,
+    markup_steps,
+)
 from documents.subtitles import Subtitles
+
+# A text of so few characters is not split: it is hardly too long for a model,
+# whose translation was cut since it did not end.
+MAX_WHOLE = 100
 
 
 class TextDocument:
@@ -38,14 +44,8 @@ class TextDocument:
 Document = TextDocument | Subtitles | DocxDocument
 # The formats by the end of a file's name.
 FORMAT_OF_SUFFIX = {
-    ".txt": "text",
-    ".html": "html",
-    ".htm": "html",
-    ".xml": "xml",
-    ".md": "markdown",
-    ".srt": "srt",
-    ".vtt": "vtt",
-    ".docx": "docx",
+    **{".txt": "text", ".html": "html", ".htm": "html", ".xml": "xml"},
+    **{".md": "markdown", ".srt": "srt", ".vtt": "vtt", ".docx": "docx"},
 }
 
 
@@ -85,3 +85,46 @@ def translation_steps(
             document.text, document.format, split, knows_placeholders
         )
     return found._replace(content=document.fill(found.content))
+
+
+def text_steps(text: str, split: Callable) -> Steps:
+    """Translates plain text as `markup_steps` does documents with tags."""
+    (spans,) = split([text])
+    found = yield from translate_whole([text[start:end] for start, end in spans])
+    edits = [(*span, new) for span, (new, _) in zip(spans, found, strict=True)]
+    counts = collections.Counter(
+        sentences=len(found), truncated=sum(was_cut for _, was_cut in found)
+    )
+    return TranslatedDocument(copy_with_edits(text, edits), counts)
+
+
+def translate_whole(
+    texts: list[str],
+) -> Generator[TranslationRequest, list, list[tuple[str, bool]]]:
+    """Translates sentences; one that the model cuts is split in two.
+
+    Returns the translation of each, and whether it was cut all the same.
+    """
+    if not texts:
+        return []
+    found = list((yield TranslationRequest(texts)))
+    halves = {
+        i: split_in_two(texts[i])
+        for i, (_, was_cut) in enumerate(found)
+        if was_cut and len(texts[i]) > MAX_WHOLE
+    }
+    parts = [part for first, _, last in halves.values() for part in (first, last)]
+    again = iter((yield from translate_whole(parts)))
+    for i, (_, gap, _) in halves.items():
+        (first, was_cut), (last, was_cut_too) = next(again), next(again)
+        found[i] = f"{first}{gap}{last}", was_cut or was_cut_too
+    return found
+
+
+def split_in_two(text: str) -> tuple[str, str, str]:
+    """Returns the halves of a text that is too long, and what is between them."""
+    blank = find_middle_blank(text)
+    if blank is None:
+        middle = len(text) // 2
+        return text[:middle], "", text[middle:]
+    return text[:blank], " ", text[blank + 1 :]

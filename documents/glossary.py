@@ -49,14 +49,14 @@ class Glossary:
 
     def __init__(self, terms: Iterable[tuple[str, str]] = (), match_case: bool = False):
         self.match_case = match_case
-        self._targets: dict[Key, str] = {}
-        self._lengths = collections.defaultdict(set)  # Of keys, by their first word.
-        self._others: Glossary | None = None  # Those without an equal term here.
+        self._targets = collections.ChainMap[Key, str]()
+        # The length of the longest key by its first word.
+        self._longest = collections.ChainMap[str, int]()
         for term, target in terms:
             self.add(term, target)
 
     def __bool__(self) -> bool:
-        return bool(self._targets) or bool(self._others)
+        return bool(self._targets)
 
     def add(self, term: str, target: str) -> None:
         """Adds a term.
@@ -72,24 +72,26 @@ class Glossary:
             raise ValueError(
                 f"a target term may not have a variable. Received: {found[0]}"
             )
-        if self._targets.get(key, target) != target:
+        own = self._targets.maps[0]
+        if own.get(key, target) != target:
             raise ValueError(
                 f"a term must have one target term. Received: {term.strip()} as "
-                f"{self._targets[key]} and as {target}"
+                f"{own[key]} and as {target}"
             )
         self._put(key, target)
 
     def overridden_by(self, terms: Iterable[tuple[str, str]]) -> "Glossary":
         """Returns a glossary with other terms, which replace equal ones of this."""
-        found = Glossary(terms, self.match_case)
-        found._others = self  # Shared: a glossary may be large, and requests many.
+        found = Glossary((), self.match_case)
+        # Shared, not copied: a glossary may be large, and requests many.
+        found._targets = self._targets.new_child()
+        found._longest = self._longest.new_child()
+        for term, target in terms:
+            found.add(term, target)
         return found
 
     def find(self, text: str) -> list[Match]:
-        """Returns the terms of a text, in order.
-
-        There are none within what stays unchanged, such as a URL or a variable.
-        """
+        """Returns the terms of a text, in order, but for those in a URL or the like."""
         if not self:
             return []
         spans = find_pieces(text)
@@ -97,15 +99,13 @@ class Glossary:
         wholes = find_untranslatable_spans(text)
         inside = {place for whole in wholes for place in range(whole[0] + 1, whole[1])}
         found = []
-        for first, word in enumerate(words):
-            for length in self._find_lengths(word):
-                key = tuple(words[first : first + length])
-                target = self._find_target(key) if len(key) == length else None
-                if target is None:
-                    continue
-                start, end = spans[first][0], spans[first + length - 1][1]
-                if start not in inside and end not in inside:
-                    found.append((-length, Match(start, end, target)))
+        for first, (start, _) in enumerate(spans):
+            stop = first + self._longest.get(words[first], 0)
+            for last in range(first, min(stop, len(words))):
+                target = self._targets.get(tuple(words[first : last + 1]))
+                end = spans[last][1]
+                if target is not None and start not in inside and end not in inside:
+                    found.append((first - last, Match(start, end, target)))
         is_free, chosen = np.ones(len(text), bool), []
         for _, match in sorted(found):
             if is_free[match.start : match.end].all():
@@ -114,10 +114,7 @@ class Glossary:
         return sorted(chosen)
 
     def count(self, text: str, translation: str) -> tuple[int, int]:
-        """Returns the number of terms of a text, and of those in its translation.
-
-        Terms with an empty target term are not counted.
-        """
+        """Counts the target terms that a translation must have, and those it has."""
         matches = self.find(text)
         wanted = collections.Counter(self.key_of(m.target) for m in matches if m.target)
         found = self.find_targets(matches, translation)
@@ -145,26 +142,15 @@ class Glossary:
         return target[:1].upper() + target[1:] if target.islower() else target
 
     def key_of(self, term: str) -> Key:
-        """Returns the words of a term, in one case unless it matters."""
         return tuple(self._fold(term[slice(*span)]) for span in find_pieces(term))
 
     def _fold(self, word: str) -> str:
         word = unicodedata.normalize("NFKC", word)
         return word if self.match_case else word.casefold()
 
-    def _find_lengths(self, word: str) -> set[int]:
-        """Returns the lengths of the keys that begin with a word."""
-        found = self._lengths.get(word, set())
-        return found | self._others._find_lengths(word) if self._others else found
-
-    def _find_target(self, key: Key) -> str | None:
-        if key in self._targets or not self._others:
-            return self._targets.get(key)
-        return self._others._find_target(key)
-
     def _put(self, key: Key, target: str) -> None:
         self._targets[key] = target
-        self._lengths[key[0]].add(len(key))
+        self._longest[key[0]] = max(self._longest.get(key[0], 0), len(key))
 
 
 def find_pieces(text: str) -> list[Span]:
@@ -202,10 +188,7 @@ def parse_glossary_file(text: str) -> GlossaryFile:
 
 
 def read_glossary(file: GlossaryFile, match_case: bool = False) -> Glossary:
-    """Reads a file of terms.
-
-    A line has a term, a tab and its target term, and maybe a tab and a pair of codes
-    such as `en:pt`: then it is read for that pair only. `#` begins a comment.
+    """Reads a file of terms, see `add_line`; `#` begins a comment.
 
     Raises:
         UserError: If a line is wrong, with its number, or no term is for the pair.
@@ -225,7 +208,10 @@ def read_glossary(file: GlossaryFile, match_case: bool = False) -> Glossary:
 
 
 def add_line(glossary: Glossary, line: str, pair: str) -> None:
-    """Adds the term of a line; see `read_glossary`."""
+    """Adds the term of a line: a term, a tab and its target term.
+
+    A line with another tab and a pair of codes such as `en:pt` is for that pair only.
+    """
     term, *rest = line.split("\t")
     if len(rest) not in (1, 2):
         raise ValueError(

@@ -1,7 +1,6 @@
 """Reads and writes subtitles: SubRip (.srt) and WebVTT (.vtt).
 
-Only the texts of cues are translated. All else, such as times, settings, notes and
-styles, is copied.
+Only the texts of cues are translated; all else, such as notes and styles, is copied.
 """
 
 import html
@@ -11,7 +10,7 @@ import textwrap
 from collections.abc import Iterator
 
 from documents.character_encoding import decode, encode
-from documents.markup.cue_scanner import TAG
+from documents.markup.html_scanner import CUE_TAG
 from documents.markup.markup_tokens import Span, copy_with_edits
 from text_processing.placeholders import find_untranslatable_spans
 
@@ -19,19 +18,19 @@ LINE = re.compile(r"([^\r\n]*+)(?:\r\n?|\n|\Z)")
 TIMES = re.compile(r"[ \t]*\d[\d:., \t]*+-->")
 # What is between the lines of a speech.
 LINE_END = re.compile(r"(?i:<br[ \t]*/?>)|\\N|\r\n?|\n")
-TAGS = re.compile(rf"{TAG}|[\0\1]")  # `\0` stands for a tag.
+TAGS = re.compile(rf"{CUE_TAG}|[\0\1]")  # `\0` stands for a tag.
 BLANKS = "[ \t\u200e\u200f\u202a-\u202e]++"  # With marks of direction.
 # Notes, arrows, emoji and the like; marks that begin and end the text of a song.
 SYMBOLS = "[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f\u200d~〜～]++|[#*]++(?!\\S)"
 DASH = r"[-‐‑–—―－]++(?!\d)|(?:>|&gt;)++(?!\S)"
 # The dash and symbols before a text, with the tags before them.
-OPENING = re.compile(rf"(?:(?:{TAG}|{BLANKS})*+(?:{SYMBOLS}|{DASH})++)*+")
+OPENING = re.compile(rf"(?:(?:{CUE_TAG}|{BLANKS})*+(?:{SYMBOLS}|{DASH})++)*+")
 # The symbols after a text, with the tags after them, both reversed.
 CLOSING = re.compile(
     rf"(?:(?:>[^<>\n]*+<|\}}[^{{}}\n]*+\\\{{|{BLANKS})*+(?:{SYMBOLS})++)*+"
 )
 SPEAKER = re.compile(
-    rf"(?:{BLANKS})?<v[ \t.]|(?:{TAG}|{BLANKS})*+(?:\[[^\[\]]*+\]|（[^（）]*+）|"
+    rf"(?:{BLANKS})?<v[ \t.]|(?:{CUE_TAG}|{BLANKS})*+(?:\[[^\[\]]*+\]|（[^（）]*+）|"
     r"(?P<name>[^\W\d_][^\s:：]*+(?: [^\s:：]++){0,2})(?::(?!\S)|：))"
 )
 LINE_LENGTH = 42  # Characters of a line of subtitles.
@@ -65,10 +64,7 @@ class Subtitles:
 
 
 def find_speeches(source: str, format: str) -> Iterator[Span]:
-    """Yields the spans of the texts of cues, each of one speech.
-
-    Dashes and symbols at its ends are not in a span.
-    """
+    """Yields the spans of speeches, without dashes and symbols at their ends."""
     for start, end in join_lines(source, format):
         text = source[start:end]
         first = OPENING.match(text).end()

@@ -1,8 +1,7 @@
 """Serves translations over HTTP: LibreTranslate's API and a web page.
 
-By default it listens on this machine only. After
-SIGTERM it answers the pending requests and exits. On SIGHUP it reads the models,
-the glossaries and the file of keys anew.
+By default it listens on this machine only. After SIGTERM it answers the pending
+requests and exits. On SIGHUP it reads the models, the glossaries and the keys anew.
 """
 
 import contextlib
@@ -24,7 +23,7 @@ from serve.middleware import TimeoutProtocol, bind
 from serve.options import ServeOptions
 
 DRAIN_SECONDS = 25  # Kubernetes kills after 30.
-# Variables with which users set TensorFlow's threads.
+# Variables with which users set TensorFlow's threads; then these are kept.
 THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 
 
@@ -51,10 +50,8 @@ def run(options: ServeOptions) -> None:
 
 def make_loader(options: ServeOptions) -> Callable:
     """Returns a function that loads the models and the glossaries."""
-    glossaries = options.glossary or ()
-    return functools.partial(
-        load_pairs, options.pair, options.client, glossaries, options.match_case
-    )
+    terms = options.glossary or (), options.match_case
+    return functools.partial(load_pairs, options.pair, options.client, *terms)
 
 
 def make_config(app: Callable) -> uvicorn.Config:
@@ -72,11 +69,7 @@ def make_config(app: Callable) -> uvicorn.Config:
 
 
 def set_threads() -> None:
-    """Lets TensorFlow compute several batches at a time, each in one thread.
-
-    Threads that share a batch wait for each other. The user's own setting of
-    TensorFlow's threads is kept.
-    """
+    """Has batches computed in one thread each, since threads that share one wait."""
     if any(name in os.environ for name in THREADS):
         return
     with contextlib.suppress(RuntimeError):  # TensorFlow has started already.

@@ -62,12 +62,9 @@ def read_keys(path: pathlib.Path) -> dict[str, bytes]:
 
 def find_name(keys: dict[str, bytes], key: str) -> str | None:
     """Returns the name of a key, or `None`, in constant time."""
-    given, found = key.encode(), None
     # Compare with all keys: the time must not depend on the position.
-    for name, each in keys.items():
-        if hmac.compare_digest(given, each):
-            found = name
-    return found
+    found = [n for n, each in keys.items() if hmac.compare_digest(key.encode(), each)]
+    return found[0] if found else None
 
 
 class AccessControl:
@@ -82,10 +79,7 @@ class AccessControl:
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
     def check_address(self, request: fastapi.Request) -> None:
-        """Refuses an address whose rate is spent, if clients need no keys.
-
-        A key may come in the body, which must be read first.
-        """
+        """Refuses an address whose rate is spent, before its body is read for a key."""
         if not self.keys:
             self._check_rates(find_address(request.client), 1)
 

@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 import fastapi
 import prometheus_client
-from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -83,17 +82,9 @@ def make_app(
         redoc_url=None,
         lifespan=lifespan,
     )
-    if http.cors_origin:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=http.cors_origin,
-            allow_methods=["GET", "POST"],
-            allow_headers=["Content-Type"],
-        )
     add_errors(app)
-    add_health(app, service)
-    add_metrics(app, metrics)
-    add_settings(app, service, http, limits)
+    add_monitoring(app, service)
+    add_settings(app, service, bool(http.api_keys))
     post = make_post(app, access)
     add_translation(app, post, service)
     add_files(app, post, service)
@@ -163,8 +154,8 @@ def add_errors(app: fastapi.FastAPI) -> None:
         return respond(500, "Cannot translate text: an error of the service")
 
 
-def add_health(app: fastapi.FastAPI, service: TranslationService) -> None:
-    """Adds the routes of a load balancer: is the process ready, and alive?"""
+def add_monitoring(app: fastapi.FastAPI, service: TranslationService) -> None:
+    """Adds the routes of load balancers and of Prometheus."""
 
     @app.get("/livez")
     async def livez():
@@ -181,19 +172,14 @@ def add_health(app: fastapi.FastAPI, service: TranslationService) -> None:
             raise HTTPException(503, f"the model of {names} does not answer")
         return {"status": "ok"}
 
-
-def add_metrics(app: fastapi.FastAPI, metrics: Metrics) -> None:
     @app.get("/metrics")
-    async def render_metrics():
+    async def metrics():
         kind = prometheus_client.CONTENT_TYPE_LATEST
-        return Response(metrics.render(), media_type=kind)
+        return Response(service.metrics.render(), media_type=kind)
 
 
 def add_settings(
-    app: fastapi.FastAPI,
-    service: TranslationService,
-    http: HttpOptions,
-    limits: LimitOptions,
+    app: fastapi.FastAPI, service: TranslationService, needs_key: bool
 ) -> None:
     """Adds the routes that describe the service to LibreTranslate's clients."""
     source, target = (
@@ -207,11 +193,11 @@ def add_settings(
     @app.get("/frontend/settings")
     async def settings():
         return {
-            "charLimit": limits.char_limit,
-            "batchLimit": limits.batch_limit,
+            "charLimit": service.limits.char_limit,
+            "batchLimit": service.limits.batch_limit,
             "frontendTimeout": 500,
-            "apiKeys": bool(http.api_keys),
-            "keyRequired": bool(http.api_keys),
+            "apiKeys": needs_key,
+            "keyRequired": needs_key,
             "suggestions": False,
             "filesTranslation": True,
             "supportedFilesFormat": list(FORMAT_OF_SUFFIX),

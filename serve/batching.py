@@ -1,13 +1,8 @@
 """Batches sentences of concurrent requests by similar length.
 
 When the queue was empty, a batch waits a few milliseconds for more sentences;
-otherwise it starts at once. The clients alternate, and so do the requests of a
-client: the first sentence of the next request leads a batch, and queued sentences
-of similar length fill it. So nobody waits for all of what another has sent, and
-there is little padding.
-
-A long request does not slow down short ones: of several workers one is left to
-short requests, whose batches hold no sentences of long ones.
+otherwise it starts at once. `FairQueue` chooses its sentences. Of several workers
+one is left to short requests, whose batches hold no sentences of long ones.
 """
 
 import asyncio
@@ -70,9 +65,8 @@ class Batcher:
     @contextlib.asynccontextmanager
     async def running(self):
         """Runs batches while the context is open."""
-        self._workers = [
-            asyncio.create_task(self._work()) for _ in range(self._in_flight)
-        ]
+        count = self._in_flight
+        self._workers = [asyncio.create_task(self._work()) for _ in range(count)]
         try:
             yield self
         finally:
@@ -92,11 +86,7 @@ class Batcher:
         return not any(worker.done() for worker in self._workers)
 
     async def is_responsive(self, method: Callable, text: Any) -> bool:
-        """Returns whether the workers live, and answer in good time.
-
-        If there was no result for `FRESH_SECONDS`, it puts `text` at the head
-        of the queue and waits for its result for `PROBE_SECONDS`.
-        """
+        """Returns whether the workers run, and answer `text` in time or did lately."""
         now = asyncio.get_running_loop().time
         if not self.is_alive:
             return False
@@ -129,10 +119,7 @@ class Batcher:
     def submit(
         self, method: Callable, texts: list, *args, is_admitted: bool = False
     ) -> Iterator[list[asyncio.Future]]:
-        """Yields futures of the results; cancels the pending ones at exit.
-
-        The arguments and errors are those of `run`.
-        """
+        """Yields futures of the results of `run`; cancels the pending ones at exit."""
         client = CLIENT.get()
         if not is_admitted:
             self._check(client, texts)
@@ -146,11 +133,7 @@ class Batcher:
             self._note_length()
 
     def check_count(self, count: int) -> None:
-        """Checks the number of sentences of a request, or of a part of it.
-
-        Raises:
-            TooLargeError: If it is too large.
-        """
+        """Refuses a request, or a part of it, of too many sentences."""
         if count > self._max_waiting:
             raise TooLargeError(
                 f"a request must have at most {self._max_waiting} sentences "

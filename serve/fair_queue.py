@@ -1,9 +1,8 @@
 """Queues in which clients take turns, whatever each of them has sent.
 
-A queue is a tree of `OrderedDict`s. The path to an item consists of its client,
-its request and the like. Each branch, such as a client, has its turn and then
-goes to the end of its level. So a client with fifty requests gets as much as one
-with a single request, and all operations take constant time.
+A queue is a tree. The path to an item consists of its client, its request and the
+like. Each branch, such as a client, has its turn and then goes to the end of its
+level. So fifty requests of a client get as much as one of another, in constant time.
 """
 
 import asyncio
@@ -128,7 +127,9 @@ class FairQueue:
         self.discard(lead)
         end_turn(self._turns, lead.turn)
         batch, longest = [lead], lead.tokens
-        for tokens in find_similar_lengths(lead.tokens):
+        shortest = -(-lead.tokens // MAX_BATCH_RATIO)
+        lengths = range(shortest, lead.tokens * MAX_BATCH_RATIO + 1)
+        for tokens in sorted(lengths, key=lambda length: abs(length - lead.tokens)):
             kind = lead.call, lead.is_short, tokens
             while kind in self._alike:
                 longest = max(longest, tokens)
@@ -147,9 +148,3 @@ class FairQueue:
                 if is_short or with_long:
                     return first_key(requests[first_key(requests)])
         return None
-
-
-def find_similar_lengths(tokens: int) -> list[int]:
-    """Returns the lengths that may be in a batch with one, the nearest first."""
-    lengths = range(-(-tokens // MAX_BATCH_RATIO), tokens * MAX_BATCH_RATIO + 1)
-    return sorted(lengths, key=lambda length: abs(length - tokens))

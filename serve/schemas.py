@@ -168,9 +168,7 @@ def check_fields(
     """Returns the checked fields of a body of a content type, and of the query."""
     fields = read_fields(kind, body, query)
     # An empty field is a missing one.
-    given = {
-        name: value for name, value in fields.items() if value not in (None, "", [])
-    }
+    given = {n: value for n, value in fields.items() if value not in (None, "", [])}
     try:
         return cls.model_validate(given)
     except pydantic.ValidationError as error:
@@ -192,11 +190,10 @@ def read_fields(kind: str, body: bytes, query: bytes) -> dict[str, Any]:
     if media_type not in (URL_ENCODED, MULTIPART) and not is_empty:
         return read_json(body)
     try:
-        pairs = (
-            read_multipart(body, parameters.get(b"boundary"))
-            if media_type == MULTIPART
-            else read_url_encoded(body)
-        )
+        if media_type == MULTIPART:
+            pairs = read_multipart(body, parameters.get(b"boundary"))
+        else:
+            pairs = read_url_encoded(body)
         return group(pairs) | group(read_url_encoded(query))
     except ValueError as error:
         message = textwrap.shorten(str(error), 100)
@@ -257,10 +254,7 @@ def group(pairs: Iterable[tuple[str, str | UploadedFile]]) -> dict[str, Any]:
         fields[name].append(
             value.replace("\r\n", "\n") if isinstance(value, str) else value
         )
-    return {
-        name: values if len(values) > 1 else values[0]
-        for name, values in fields.items()
-    }
+    return {name: x if len(x) > 1 else x[0] for name, x in fields.items()}
 
 
 def describe_error(error: pydantic.ValidationError) -> str:
@@ -277,10 +271,3 @@ def describe_error(error: pydantic.ValidationError) -> str:
 
 def http_error(message: str, status: int = 400) -> fastapi.HTTPException:
     return fastapi.HTTPException(status, message)
-
-
-def describe_body(cls: type[RequestFields], *kinds: str) -> dict:
-    """Returns the OpenAPI description of a request's body."""
-    schema = {"schema": cls.model_json_schema()}
-    content = dict.fromkeys(kinds or ("application/json", URL_ENCODED), schema)
-    return {"requestBody": {"required": True, "content": content}}

@@ -10,19 +10,17 @@ from typing import NamedTuple
 from documents.formats import Document, translation_steps
 from documents.markup.translate_markup import markup_steps
 from serve.batching import Batcher
-from serve.document_translation import MAX_HTML_REQUESTS, limit_calls, run_together
+from serve.client_turns import limit_calls, run_together, split_in_turn
 from serve.languages import LanguageDetector, match_code, name_language
 from serve.metrics import Metrics
 from serve.options import LimitOptions
 from serve.schemas import http_error
-from serve.threads import FairExecutor
 from translate.runtime.runtime import ALTERNATIVES, MARKUP, Runtime, Translation
 from translate.segmentation import SplitText, find_sentences, split_texts
 
 Models = dict[tuple[str, str], Runtime]  # By the codes of a pair.
 SPLIT_TEXTS = 10  # Texts that are split before another client has its turn.
-
-split_in_turn = FairExecutor("sentences").run
+MAX_HTML_REQUESTS = 32  # Of a client at a time; others wait.
 
 
 class TextTranslation(NamedTuple):
@@ -55,7 +53,7 @@ class TranslationService:
     """The language pairs of the service, with their models and queues."""
 
     def __init__(self, models: Models, limits: LimitOptions, metrics: Metrics):
-        self._limits, self.metrics = limits, metrics
+        self.limits, self.metrics = limits, metrics
         self.pairs = list(models)
         self._codes = sorted({code for pair in models for code in pair})
         self.detector = LanguageDetector(sorted({source for source, _ in models}))
@@ -63,12 +61,8 @@ class TranslationService:
         for pair, model in models.items():
             name = ":".join(pair)
             if model.original not in batchers:
-                batchers[model.original] = Batcher(
-                    model.in_flight,
-                    limits.batch_tokens,
-                    limits.queue_limit,
-                    metrics.of_model(name),
-                )
+                sizes = model.in_flight, limits.batch_tokens, limits.queue_limit
+                batchers[model.original] = Batcher(*sizes, metrics.of_model(name))
             self._routes[pair] = Route(name, pair[0], model, batchers[model.original])
         self._batchers = list(batchers.values())
 
@@ -81,14 +75,9 @@ class TranslationService:
             yield
 
     def replace_models(self, models: Models) -> None:
-        """Replaces the model of each pair; the queues stay.
-
-        Requests that have begun keep their model, which is freed after them.
-        """
-        self._routes = {
-            pair: route._replace(model=models[pair])
-            for pair, route in self._routes.items()
-        }
+        """Replaces the model of each pair; requests that have begun keep theirs."""
+        routes = self._routes.items()
+        self._routes = {p: route._replace(model=models[p]) for p, route in routes}
 
     def is_alive(self) -> bool:
         """Whether the workers of all models run."""
@@ -96,25 +85,17 @@ class TranslationService:
 
     async def find_unresponsive(self) -> list[str]:
         """Returns a pair of each model that does not answer."""
-        routes = {route.batcher: route for route in self._routes.values()}
-        answers = await asyncio.gather(
-            *(
-                batcher.is_responsive(route.model.translate, "a")
-                for batcher, route in routes.items()
-            )
-        )
-        found = zip(routes.values(), answers, strict=True)
-        return [route.name for route, answered in found if not answered]
+        routes = {route.batcher: route for route in self._routes.values()}.values()
+        asked = [r.batcher.is_responsive(r.model.translate, "a") for r in routes]
+        answers = zip(routes, await asyncio.gather(*asked), strict=True)
+        return [route.name for route, answered in answers if not answered]
 
     def languages(self) -> list[dict]:
         """Returns the languages in LibreTranslate's form."""
+        targets = {c: sorted(t for s, t in self.pairs if s == c) for c in self._codes}
         return [
-            {
-                "code": code,
-                "name": name_language(code),
-                "targets": sorted(t for s, t in self.pairs if s == code),
-            }
-            for code in self._codes
+            {"code": code, "name": name_language(code), "targets": found}
+            for code, found in targets.items()
         ]
 
     def features(self) -> list[dict]:
@@ -142,14 +123,12 @@ class TranslationService:
         """Refuses a request that exceeds a limit."""
         longest = max(map(len, texts), default=0)
         for size, limit, unit in (
-            (len(texts), self._limits.batch_limit, "texts"),
-            (longest, self._limits.char_limit, "characters"),
+            (len(texts), self.limits.batch_limit, "texts"),
+            (longest, self.limits.char_limit, "characters"),
         ):
             if size > limit:
-                raise http_error(
-                    f"Invalid request: request ({size}) exceeds text limit "
-                    f"({limit}) of {unit}"
-                )
+                exceeded = f"request ({size}) exceeds text limit ({limit}) of {unit}"
+                raise http_error(f"Invalid request: {exceeded}")
 
     async def translate(
         self, route: Route, texts: list[str], alternatives: int = 0
@@ -161,21 +140,13 @@ class TranslationService:
         best = await run(route.model.translate_any_length, sentences)
         others = [[]] * len(sentences)
         if alternatives and ALTERNATIVES in route.model.features:
-            others = await run(
-                route.model.find_alternatives,
-                sentences,
-                alternatives + 1,
-                is_admitted=True,
-            )
+            find = route.model.find_alternatives
+            others = await run(find, sentences, alternatives + 1, is_admitted=True)
         self.metrics.count_sentences(route.name, sentences, best)
-        results = zip(best, others, strict=True)
+        found = zip(best, others, strict=True)
+        results = [list(itertools.islice(found, len(d.places))) for d in documents]
         return [
-            join(
-                document,
-                list(itertools.islice(results, len(document.places))),
-                alternatives,
-            )
-            for document in documents
+            join(*pair, alternatives) for pair in zip(documents, results, strict=True)
         ]
 
     @limit_calls(MAX_HTML_REQUESTS)
@@ -225,10 +196,8 @@ class TranslationService:
 
         # Without alignments there is only plain text, which has no placeholders.
         knows_placeholders = MARKUP in model.features and model.knows_placeholders
-        steps = [
-            make_steps(each, split=split, knows_placeholders=knows_placeholders)
-            for each in documents
-        ]
+        options = {"split": split, "knows_placeholders": knows_placeholders}
+        steps = [make_steps(each, **options) for each in documents]
         align = functools.partial(run, model.align, is_admitted=True)
         return await run_together(steps, translate, align)
 

@@ -24,17 +24,12 @@ def make_sentence_translator(runtime: Runtime) -> SentenceTranslator:
     """Returns the functions by which a runtime translates and aligns sentences."""
     can_align = MARKUP in runtime.features
 
-    def translate(texts):
-        found = in_batches(texts, MAX_SQUARES, runtime.translate)
-        return [each.text for each in found], [each.truncated for each in found]
-
-    def align(sources, targets):
-        pairs = list(zip(sources, targets, strict=True))
+    def align(pairs):
         return in_batches(pairs, MAX_ALIGNED_SQUARES, runtime.align)
 
     return SentenceTranslator(
         lambda texts: find_sentences(texts, runtime.language),
-        translate,
+        lambda texts: in_batches(texts, MAX_SQUARES, runtime.translate),
         align if can_align else None,
         can_align and runtime.knows_placeholders,
     )

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from documents.markup.cue_scanner import read_cues
-from documents.markup.html_scanner import read_html_document
+from documents.markup.html_scanner import read_cues, read_html_document
 from documents.markup.markdown_parser import (
     IMAGE_SPECIAL,
     escape_markdown,
@@ -45,8 +44,6 @@ FORMATS = {
     "srt": Format(read_cues, SRT_ESCAPING),
     "vtt": Format(read_cues, HTML_ESCAPING),
 }
-
-
 MAX_REPARSES = 4  # How often a document of Markdown is parsed again.
 
 
@@ -63,7 +60,7 @@ class DocumentWriter:
         self._values, self._sentences = {}, {}
         for found in aligned:
             segment = found[0].segment
-            group = self._sentences if segment.value is None else self._values
+            group = self._values if segment.value else self._sentences
             group.setdefault(segment, []).append(found)
         self._escapings = {
             segment: HTML_ESCAPING if segment.is_html else self._format.escaping
@@ -71,16 +68,9 @@ class DocumentWriter:
         }
         self._kept = set()
 
-    def count_kept(self) -> int:
-        """Returns the number of sentences that are not translated."""
-        return sum(len(self._sentences[segment]) for segment in self._kept)
-
-    def write(self) -> str:
-        """Returns the document."""
-        edits = [
-            self._write_value(segment.value, group)
-            for segment, group in self._values.items()
-        ]
+    def write(self) -> tuple[str, int]:
+        """Returns the document, and the number of sentences that it keeps."""
+        edits = [self._write_value(x.value, group) for x, group in self._values.items()]
         copy = functools.partial(copy_with_edits, self._source, edits)
         result, places = self._write_sentences(copy)
         # In other formats a tag is valid at every position.
@@ -89,17 +79,14 @@ class DocumentWriter:
                 if result == self._source or not self._escape_more(result, places):
                     break
                 result, places = self._write_sentences(copy)
-        return result
+        return result, sum(len(self._sentences[segment]) for segment in self._kept)
 
     def _write_value(self, value: Value, group: list) -> Edit:
         """Returns the edit of an attribute's value."""
         is_image = value.syntax == "markdown"
         escaping = IMAGE_ESCAPING if is_image else ATTRIBUTE_ESCAPING
         copy = functools.partial(copy_with_edits, self._source, [])
-        edits = [
-            (*found[0].place, write_sentence(*found, escaping, copy)[0])
-            for found in group
-        ]
+        edits = [(*x[0].place, write_sentence(*x, escaping, copy)[0]) for x in group]
         text = copy_with_edits(self._source, edits, value.start, value.end)
         if value.syntax == "unquoted" and re.search(r"[\s\"'=<>`]|^$", text):
             text = '"' + text.replace('"', "&quot;") + '"'
@@ -128,13 +115,9 @@ class DocumentWriter:
         return "".join([*parts, copy(done, len(self._source))]), places
 
     def _escape_more(self, result: str, places: dict) -> bool:
-        """Finds segments that do not come back from a parser.
-
-        All is escaped in them or, if that does not help, they are kept.
-        """
+        """Escapes segments that no parser gives back, or keeps them if they are."""
         read = resolve(self._format.read(result))
-        found = split_into_segments(read, result)
-        found = [segment for segment in found if segment.value is None]
+        found = [x for x in split_into_segments(read, result) if x.value is None]
         starts = [segment.starts[0] for segment in found]
         ends = [segment.ends[-1] for segment in found]
         has_changed = False
@@ -157,10 +140,9 @@ class DocumentWriter:
 
 def count_tags(segment: Segment) -> collections.Counter:
     """Counts the tags of a segment, by kind and name."""
+    tokens = [token for _, _, token in segment.marks]
     return collections.Counter(
-        (token.kind, token.name)
-        for _, _, token in segment.marks
-        if token.name != PLACEHOLDER_NAME
+        (each.kind, each.name) for each in tokens if each.name != PLACEHOLDER_NAME
     )
 
 

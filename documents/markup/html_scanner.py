@@ -1,19 +1,16 @@
-"""Finds the tags and texts of HTML by the tokenizer of the HTML standard.
+"""Finds the tags and texts of HTML, by the tokenizer of its standard, and of subtitles.
 
 It builds no tree, so tags that are missing or wrongly nested stay unchanged.
-Only end tags that HTML lets authors leave out are added, as tokens of no
-length, so that an element that is not translated ends where a browser ends it.
-Its time is linear in the length of the document, which that of Python's
-`html.parser` is not.
+Its time is linear, which that of Python's `html.parser` is not.
 """
 
 import collections
-import functools
 import html
 import re
 from collections.abc import Iterator
 
 from documents.markup.markup_tokens import (
+    CHANGES,
     RUBY_TEXTS,
     Kind,
     Token,
@@ -23,19 +20,19 @@ from documents.markup.markup_tokens import (
 
 # Elements that end a sentence. All other elements are inline.
 BLOCK_NAMES = """
-    address applet area article aside audio base basefont blockquote body br
-    button canvas caption center col colgroup dd details dialog dir div dl dt
-    embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5
-    h6 head header hgroup hr html iframe legend li link main map menu meta nav
-    noembed noframes noscript ol optgroup option p param picture plaintext pre
-    script search section select slot source style summary table tbody td
-    template textarea tfoot th thead title tr track ul video xmp
+    address applet area article aside audio base basefont blockquote body br button
+    canvas caption center col colgroup dd details dialog dir div dl dt embed
+    fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head
+    header hgroup hr html iframe legend li link main map menu meta nav noembed
+    noframes noscript ol optgroup option p param picture plaintext pre script search
+    section select slot source style summary table tbody td template textarea tfoot
+    th thead title tr track ul video xmp
 """
 BLOCKS = frozenset(BLOCK_NAMES.split())
 # Elements without text or end tag.
 NAMES_OF_EMPTY = """
-    area base basefont br col embed frame hr img input link meta param source
-    track wbr
+    area base basefont br col embed frame hr img input link meta param source track
+    wbr
 """
 VOID_ELEMENTS = frozenset(NAMES_OF_EMPTY.split())
 FOREIGN = frozenset(["math", "svg"])  # May be empty.
@@ -46,8 +43,8 @@ RAW_TEXT = frozenset(["textarea", "title"])
 # Elements whose end tag may be left out, and the start tags that imply it.
 NAMES_AFTER_P = """
     address article aside blockquote center details dialog dir div dl fieldset
-    figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup main menu nav
-    ol p pre search section table ul li dt dd td th tr
+    figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup main menu nav ol p
+    pre search section table ul li dt dd td th tr
 """
 AFTER_P = frozenset(NAMES_AFTER_P.split())
 IMPLIED_ENDS = {
@@ -77,17 +74,32 @@ TAG = re.compile(
 ATTRIBUTE = re.compile(ATTRIBUTE_PATTERN, re.X)
 COMMENT_END = re.compile(r"(?<=<!--)-?>|--!?>")
 ENTITY = re.compile(r"&(?:#(?:[0-9]++|[xX][0-9a-fA-F]++)|[a-zA-Z][a-zA-Z0-9]*+);?")
+# Tags of subtitles: those of HTML, times as in WebVTT, and commands of Advanced
+# SubStation Alpha. The pronunciation of a word, `<rt>`, is not translated.
+CUE_TAG = (
+    r"<rt[^<>\n]*+>[^<>\n]*+</rt>|</?[a-zA-Z][^<>\n]*+>|<[\d:.]++>"
+    r"|\{\\[^{}\n]*+\}"
+)
+CUE_MARKUP = re.compile(rf"{CUE_TAG}|\n")
+CUE_TAG_NAME = re.compile(r"</?([a-zA-Z][\w-]*)[^<>]*+>")
 
 
 def read_html_document(source: str) -> Iterator[Token]:
-    """Yields the tokens of a document, with the end tags that it leaves out."""
+    """Yields the tokens of a document, with the end tags that it leaves out.
+
+    They have no length. An untranslated element ends where a browser ends it.
+    """
     opened = []  # Names of open elements, those in `ENDED`.
     counts = collections.Counter()  # Of these names, for linear time.
     for token in read_html(source):
         name = token.name
-        kept = len(opened)
+        kept = len(opened)  # How many of them stay open.
         if token.kind is Kind.OPEN:
-            kept = find_implied_end(opened, name)
+            for place in reversed(range(len(opened))):
+                if opened[place] in CONTAINERS:
+                    break
+                if name in IMPLIED_ENDS[opened[place]]:
+                    kept = place
         elif token.kind is Kind.CLOSE and counts[name]:
             while opened[kept - 1] != name:
                 kept -= 1
@@ -107,17 +119,6 @@ def read_html_document(source: str) -> Iterator[Token]:
         yield token
 
 
-def find_implied_end(opened: list[str], name: str) -> int:
-    """Returns how many of the open elements stay open at a start tag."""
-    kept = len(opened)
-    for place in reversed(range(len(opened))):
-        if opened[place] in CONTAINERS:
-            break
-        if name in IMPLIED_ENDS[opened[place]]:
-            kept = place
-    return kept
-
-
 def read_html(source: str) -> Iterator[Token]:
     """Yields the tokens of a document or of a part of one."""
     place = done = foreign = 0
@@ -133,19 +134,23 @@ def read_html(source: str) -> Iterator[Token]:
         yield from split_at_entities(source, done, start)
         done = place
         if tag is None:
-            is_block = source[start + 2 : start + 3].lower() == "d"
-            is_block = is_block or not source.endswith(">", start, place)
+            is_doctype = source[start + 2 : start + 3].lower() == "d"
+            is_block = is_doctype or not source.endswith(">", start, place)
             yield Token(Kind.VOID, start, place, is_block=is_block)
             continue
         token = read_tag(source, tag)
         if foreign and token.name in FOREIGN_INLINE:
             token = token._replace(is_block=False)
         yield token
-        if token.name in FOREIGN and token.kind is not Kind.VOID:
-            foreign += 1 if token.kind is Kind.OPEN else -1
-            foreign = max(0, foreign)
+        if token.name in FOREIGN:
+            foreign = max(0, foreign + CHANGES.get(token.kind, 0))
         if token.kind is Kind.OPEN and not foreign:
-            place = end_of_raw(source, place, token.name)
+            if token.name in RAW or token.name in RAW_TEXT:
+                end_tag = re.compile(rf"(?i)</{token.name}(?=[{BLANK}/>])")
+                ended = end_tag.search(source, place)
+                place = ended.start() if ended else len(source)
+            elif token.name == "plaintext":
+                place = len(source)
             if token.name in RAW and done < place:
                 yield Token(Kind.VOID, done, place, is_block=True)
                 done = place
@@ -161,19 +166,6 @@ def end_of_declaration(source: str, start: int, foreign: int) -> int:
         end = source.find("]]>", start)
         return end + 3 if end >= 0 else len(source)
     return source.find(">", start) + 1 or len(source)
-
-
-@functools.cache
-def end_tag(name: str) -> re.Pattern:
-    return re.compile(rf"(?i)</{name}(?=[{BLANK}/>])")
-
-
-def end_of_raw(source: str, place: int, name: str) -> int:
-    """Returns the end of the text of an element in which there are no tags."""
-    if name in RAW or name in RAW_TEXT:
-        found = end_tag(name).search(source, place)
-        return found.start() if found else len(source)
-    return len(source) if name == "plaintext" else place
 
 
 def read_tag(source: str, found: re.Match) -> Token:
@@ -218,10 +210,26 @@ def split_at_entities(source: str, start: int, end: int) -> Iterator[Token]:
         text = html.unescape(found[0])
         if text == found[0]:
             continue
-        if start < found.start():
-            plain = source[start : found.start()]
-            yield Token(Kind.TEXT, start, found.start(), plain)
-        yield Token(Kind.TEXT, *found.span(), text)
-        start = found.end()
+        first, last = found.span()
+        if start < first:
+            yield Token(Kind.TEXT, start, first, source[start:first])
+        yield Token(Kind.TEXT, first, last, text)
+        start = last
     if start < end:
         yield Token(Kind.TEXT, start, end, source[start:end])
+
+
+def read_cues(source: str) -> Iterator[Token]:
+    """Yields the tokens of the texts of cues, one speech a line."""
+    done = 0
+    for found in CUE_MARKUP.finditer(source):
+        start, end = found.span()
+        yield from split_at_entities(source, done, start)
+        if name := CUE_TAG_NAME.fullmatch(source, start, end):
+            kind = Kind.CLOSE if source.startswith("</", start) else Kind.OPEN
+            yield Token(kind, start, end, name=name[1].lower())
+        else:
+            kind = Kind.BREAK if found[0] == "\n" else Kind.VOID
+            yield Token(kind, start, end)
+        done = end
+    yield from split_at_entities(source, done, len(source))

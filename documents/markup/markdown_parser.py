@@ -1,9 +1,8 @@
 """Finds the markup and texts of Markdown with markdown-it-py.
 
-It supports GitHub's Markdown, with definition lists, mathematics between
-dollars, and YAML front matter. Blocks of HTML are read as HTML. The library
-reports the lines of a block, but not the positions of inline markup. So they
-are recorded while it parses.
+It supports GitHub's Markdown, with definition lists, mathematics between dollars,
+and YAML front matter. The library reports the lines of a block. The positions of
+inline markup are recorded while it parses.
 """
 
 import bisect
@@ -40,18 +39,20 @@ def read_markdown(source: str) -> Iterator[Token]:
     for block in make_parser().parse(text):
         if block.map is None or not block.content:
             continue
-        if block.type == "html_block":
-            read, content = read_html_block, block.content.rstrip("\n")
-        elif block.type == "inline":
-            read, content = read_inline, block.content
-        else:
+        if block.type not in ("html_block", "inline"):
             continue
+        is_html = block.type == "html_block"
+        content = block.content.rstrip("\n") if is_html else block.content
         places = find_lines(content, block.map[0], source, lines, done)
         if places is None:
             continue
         start, end = places.locate(0), places.locate(len(content))
         yield Token(Kind.BREAK, done, start, is_block=True)
-        yield from read(block, content, places)
+        if not is_html:
+            yield from read_inline(block, content, places)
+        for token in read_html(content) if is_html else ():
+            is_text = token.kind is Kind.TEXT
+            yield from places.move(token._replace(name=HTML) if is_text else token)
         done = end
     yield Token(Kind.BREAK, done, len(source), is_block=True)
 
@@ -191,14 +192,6 @@ def find_lines(
     return places
 
 
-def read_html_block(block, content: str, places: Places) -> Iterator[Token]:
-    """Yields the tokens of a block of HTML."""
-    for token in read_html(content):
-        if token.kind is Kind.TEXT:
-            token = token._replace(name=HTML)
-        yield from places.move(token)
-
-
 def read_inline(block, content: str, places: Places) -> Iterator[Token]:
     """Yields the tokens of a paragraph, a heading or a cell."""
     links = []  # Where the names of open links begin.
@@ -224,10 +217,7 @@ def read_inline(block, content: str, places: Places) -> Iterator[Token]:
 
 
 def merge_halves(tokens: list) -> list:
-    """Removes empty tokens: those in an autolink, and of delimiters.
-
-    The delimiter `**` consists of a tag and an empty text.
-    """
+    """Removes empty tokens: in an autolink, and of delimiters such as `**`."""
     merged, opening, autolink = [], None, False
     for token in tokens:
         if autolink:

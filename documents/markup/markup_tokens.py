@@ -83,9 +83,8 @@ def is_untranslated(
     wish = (attributes.get("translate") or "").lower()
     if wish in ("yes", "no"):
         return wish == "no"
-    if "notranslate" in (attributes.get("class") or "").split():
-        return True
-    return True if name in code else None
+    classes = (attributes.get("class") or "").split()
+    return "notranslate" in classes or name in code or None
 
 
 @dataclasses.dataclass
@@ -109,10 +108,11 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
     """
     found, texts, scopes = [], [], []
     for token in tokens:
-        if token.kind in (Kind.TEXT, Kind.VERBATIM):
+        kind = token.kind
+        if kind in (Kind.TEXT, Kind.VERBATIM):
             texts.append(token.text)
         keeps = bool(scopes) and scopes[-1].keeps
-        switches = token.kind is Kind.OPEN and token.keeps not in (None, keeps)
+        switches = kind is Kind.OPEN and token.keeps not in (None, keeps)
         if switches:
             if len(scopes) == MAX_DEPTH:
                 raise ValueError(
@@ -122,13 +122,12 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
             scopes.append(Scope(token.name, token.keeps, len(found), len(texts)))
         if scopes and token.is_block:
             scopes[-1].has_block = True
-        change = CHANGES.get(token.kind)
         if token.is_block or keeps != switches:
             values = () if keeps and not switches else token.values
             token = token._replace(kind=Kind.BREAK, values=values)
         found.append(token)
-        if change:
-            end = count_tag(scopes, token.name, change)
+        if kind in CHANGES:
+            end = count_tag(scopes, token.name, CHANGES[kind])
             while len(scopes) > end:
                 leave_scope(scopes, found, texts)
     while scopes:
@@ -178,9 +177,10 @@ def merge_symbols(tokens: list[Token]) -> list[Token]:
         elif kind is Kind.CLOSE and opened:
             first = opened.pop()
             ends = found[first + 1 : first + 2] + found[-1:]
+            texts = [each.text for each in ends if each.kind is Kind.TEXT]
             if found[first].name != token.name:
                 opened.clear()
-            elif not any(map(has_outer_blank, ends)):
+            elif texts == [text.strip() for text in texts]:
                 values = tuple(v for t in found[first:] for v in t.values)
                 found[first:] = [
                     found[first]._replace(kind=Kind.VOID, end=token.end, values=values)
@@ -188,8 +188,3 @@ def merge_symbols(tokens: list[Token]) -> list[Token]:
                 continue
         found.append(token)
     return found
-
-
-def has_outer_blank(token: Token) -> bool:
-    """Returns whether a token is text that begins or ends with a blank."""
-    return token.kind is Kind.TEXT and token.text != token.text.strip()

@@ -21,8 +21,8 @@ from text_processing.placeholders import MESSAGE, find_untranslatable_spans
 PLACEHOLDER_NAME = "placeholder"  # The name of a part without a tag.
 # Blanks that become one blank, unlike no-break spaces.
 BLANKS = re.compile(r"[ \t\n\r\f]+")
-# Those that are not one blank already.
-OTHER_BLANKS = re.compile(r"[ \t\n\r\f]{2,}|[\t\n\r\f]")
+# Other text, or such blanks.
+PARTS = re.compile(rf"[^ \t\n\r\f]+|{BLANKS.pattern}")
 
 
 @dataclasses.dataclass(eq=False)
@@ -40,61 +40,40 @@ class Segment:
     value: Value | None  # The value of an attribute that it is, if any.
 
 
-class TextWriter:
-    """Writes the text of tokens, and where its characters are in the document."""
-
-    def __init__(self):
-        self._parts, self._last, self.length = [], "", 0
-        self.starts, self.ends = array.array("q"), array.array("q")
-
-    @property
-    def text(self) -> str:
-        return "".join(self._parts)
-
-    def write(self, token: Token, text: str) -> None:
-        done = 0
-        for found in OTHER_BLANKS.finditer(text):
-            first, last = found.span()
-            self._put(text[done:first], done, token)
-            self._put(" ", first, token, last - first)
-            done = last
-        self._put(text[done:], done, token)
-
-    def _put(self, text: str, place: int, token: Token, size: int = 1) -> None:
-        if self._last == " " and text[:1] == " ":
-            text, place = text[1:], place + 1
-        if not text:
-            return
-        self._parts.append(text)
-        self._last = text[-1]
-        self.length += len(text)
+def append_text(
+    token: Token, text: str, parts: list[str], starts: array.array, ends: array.array
+) -> None:
+    """Appends the text of a token, and where its characters are in the document."""
+    for found in PARTS.finditer(text):
+        part, (start, end) = found[0], found.span()
+        if BLANKS.match(part):
+            part = " "
+            if parts[-1:] == [part]:
+                continue
+        parts.append(part)
         if token.end - token.start == len(token.text):
-            first = token.start + place
-            last = first + len(text)
-            self.starts.extend(range(first, last))
-            self.ends.extend(range(first + 1, last + 1))
-            self.ends[-1] += size - 1
+            inner = range(token.start + start + 1, token.start + start + len(part))
+            starts.extend([token.start + start, *inner])
+            ends.extend([*inner, token.start + end])
         else:
-            self.starts.extend([token.start] * len(text))
-            self.ends.extend([token.end] * len(text))
+            starts.extend([token.start] * len(part))
+            ends.extend([token.end] * len(part))
 
 
 def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment | None:
-    """Returns the segment of tokens, or `None` if it is not translated.
-
-    It is not if it has no letters, or messages of ICU in braces.
-    """
-    writer, marks, is_html = TextWriter(), [], False
+    """Returns the segment of tokens; `None` without letters, or with ICU's messages."""
+    parts, marks, is_html = [], [], False
+    starts, ends = array.array("q"), array.array("q")
     for token in tokens:
-        start = writer.length
+        start = len(starts)
         if token.kind is Kind.TEXT:
             is_html |= token.name == HTML
-            writer.write(token, token.text)
+            append_text(token, token.text, parts, starts, ends)
             continue
         if token.kind is Kind.VERBATIM:
-            writer.write(token, token.text.strip())
-        marks.append((start, writer.length, token))
-    text = writer.text
+            append_text(token, token.text.strip(), parts, starts, ends)
+        marks.append((start, len(starts), token))
+    text = "".join(parts)
     if not any(map(str.isalpha, text)) or MESSAGE.search(text):
         return None
     hidden = hide(text, [mark[:2] for mark in marks if mark[0] < mark[1]])
@@ -106,14 +85,12 @@ def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment
         if bisect.bisect_right(lasts, start) == bisect.bisect_left(firsts, end)
     ]
     for start, end in found:
-        where = writer.starts[start], writer.ends[end - 1]
+        where = starts[start], ends[end - 1]
         part = Token(Kind.VERBATIM, *where, text[start:end], PLACEHOLDER_NAME)
         marks.append((start, end, part))
     # Python keeps the order of tags at the same place.
     marks.sort(key=lambda mark: mark[2].start)
-    return Segment(
-        text, hide(hidden, found), writer.starts, writer.ends, marks, is_html, value
-    )
+    return Segment(text, hide(hidden, found), starts, ends, marks, is_html, value)
 
 
 def hide(text: str, spans: list[Span]) -> str:
@@ -137,3 +114,8 @@ def split_into_segments(tokens: list[Token], source: str) -> Iterator[Segment]:
         found = filter(None, itertools.starmap(make_segment, [*runs, (group,)]))
         yield from sorted(found, key=lambda segment: segment.starts[0])
         group, values = [], []
+
+
+def normalize_blanks(text: str) -> str:
+    """Replaces all blanks but no-break spaces by one blank."""
+    return BLANKS.sub(" ", text).strip(" ")

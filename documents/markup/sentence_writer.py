@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from documents.markup.markup_tokens import Kind, Span
+from documents.markup.sentence_alignment import Alignment, align_words
 from documents.markup.tag_projection import Node, Projection
 from documents.markup.tagged_sentences import Sentence
-from documents.markup.word_alignment import Word
-from documents.markup.words_split_at_tags import Alignment, align_words
 
 
 @dataclasses.dataclass
@@ -52,13 +51,10 @@ class Writer:
         copy: Callable[[int, int], str],
     ):
         self._sentence, self._translation = sentence, translation
-        self._alignment = alignment
-        self._escaping, self._copy = escaping, copy
-        # The tags before each word, and the leaves at words.
-        count = len(alignment.words)
-        self._gaps = [[] for _ in range(count + 1)]
-        self._leaves = {}
-        self._dropped = set()
+        self._alignment, self._escaping, self._copy = alignment, escaping, copy
+        # The tags before each word and the end, and the leaves at words.
+        self._gaps = [[] for _ in range(len(alignment.words) + 1)]
+        self._leaves, self._dropped = {}, set()
         self._written = {}  # The source of a closing tag, if it is another.
         self._nodes = {}  # By the index of their tag.
         self._words_of_leaves = {
@@ -133,9 +129,8 @@ class Writer:
 
     def _is_same(self, node: Node) -> bool:
         """Returns whether the text in a tag is not changed."""
-        words = self._sentence.words
         found = self._alignment.words[slice(*node.run)]
-        source = words[node.first : node.last]
+        source = self._sentence.words[node.first : node.last]
         if not found or not source:
             return found == source
         text = self._translation[found[0].start : found[-1].end]
@@ -144,37 +139,32 @@ class Writer:
     def _make_items(self) -> tuple[list[Item], list[list[int]]]:
         """Returns the words that are written, and the tags around them."""
         items, gaps = [], [[]]
-        words, sources = self._alignment.words, self._alignment.sources
-        for number, (word, source) in enumerate(zip(words, sources, strict=True)):
+        for number in range(len(self._alignment.words)):
             gaps[-1] += self._gaps[number]
             if number in self._dropped:
                 continue
-            if number in self._leaves:
-                items.append(self._make_leaf(self._leaves[number]))
-            else:
-                items.append(self._make_item(word, source, len(items) < 2))
+            leaf, is_first = self._leaves.get(number), len(items) < 2
+            item = self._make_leaf(leaf) if leaf else self._make_item(number, is_first)
+            items.append(item)
             gaps.append([])
         gaps[-1] += self._gaps[-1]
         return items, gaps
 
     def _make_leaf(self, leaf: Node) -> Item:
         words = self._alignment.words[slice(*leaf.run)]
-        start, end = words[0].start, words[-1].end
-        plain = self._sentence.marks[leaf.opening].text
-        written = self._write_mark(leaf.opening)
-        return Item(start, end, leaf.first, plain, written, written, True)
+        text = self._sentence.marks[leaf.opening].text
+        written = [self._write_mark(leaf.opening)] * 2
+        return Item(words[0].start, words[-1].end, leaf.first, text, *written, True)
 
-    def _make_item(self, word: Word, source: int, is_first: bool) -> Item:
+    def _make_item(self, number: int, is_first: bool) -> Item:
         sentence, escape = self._sentence, self._escaping.escape
+        word, source = self._alignment.words[number], self._alignment.sources[number]
         text = self._translation[word.start : word.end]
         plain = text.upper() if sentence.is_uppercase else text
         written = escaped = escape(plain, is_first)
         # A leaf is written once, also if its word is there twice.
-        is_copy = (
-            source >= 0
-            and source not in self._words_of_leaves
-            and sentence.is_copy(text, source)
-        )
+        is_other = source >= 0 and source not in self._words_of_leaves
+        is_copy = is_other and sentence.is_copy(text, source)
         if is_copy:
             raw = self._copy(*sentence.span_of(source))
             if len(raw) > len(text):
@@ -189,9 +179,7 @@ class Writer:
 
     def _blank(self, left: Item | None, right: Item | None) -> str:
         """Returns the blank between two words of the translation."""
-        if left is None or right is None:
-            return ""
-        between = self._translation[left.end : right.start]
+        between = self._translation[left.end : right.start] if left and right else ""
         if not between.strip():
             return between
         return " " if re.search(r"\s", between) else ""
@@ -232,14 +220,10 @@ class Writer:
 
     def _count_closed(self, gap: list[int]) -> int:
         """Returns the number of tags up to the last end tag at the left."""
-        closed = 0
-        for number, mark in enumerate(gap):
-            kind = self._sentence.marks[mark].kind
-            if kind is Kind.OPEN:
-                break
-            if kind is Kind.CLOSE:
-                closed = number + 1
-        return closed
+        kinds = [self._sentence.marks[mark].kind for mark in gap]
+        first = kinds.index(Kind.OPEN) if Kind.OPEN in kinds else len(kinds)
+        ends = [n + 1 for n in range(first) if kinds[n] is Kind.CLOSE]
+        return max(ends, default=0)
 
 
 def write_sentence(
@@ -259,11 +243,8 @@ def write_sentence(
             return translation, translation
     alignment = align_words(sentence, translation, weights)
     if weights is not None:
-        root = sentence.root
-        root.run = (0, len(alignment.words))
-        Projection(
-            alignment.weights,
-            [word.is_word for word in sentence.words],
-            [word.is_word for word in alignment.words],
-        ).project(root)
+        sentence.root.run = (0, len(alignment.words))
+        sides = sentence.words, alignment.words
+        is_word = ([word.is_word for word in words] for words in sides)
+        Projection(alignment.weights, *is_word).project(sentence.root)
     return Writer(sentence, translation, alignment, escaping, copy).write()

@@ -3,7 +3,7 @@
 A tag's words are the run of target words with the most attention to its source
 words. Each word counts its share of attention minus `NEUTRAL_SHARE`. Runs of
 nested tags are nested, and runs of adjacent tags are disjoint. A word here may
-be a part of one, see `words_split_at_tags`.
+be a part of one, see `sentence_alignment`.
 """
 
 import dataclasses
@@ -153,7 +153,7 @@ class Projection:
         gains = np.where(counts, shares - NEUTRAL_SHARE, 0.0)
         # A leaf replaces its run, and may not replace words of another node.
         is_leaf = np.array([node.is_leaf for node in nodes])[:, None]
-        gains[is_leaf & (gains < 0)] = prohibitive_gain(gains)
+        gains[is_leaf & (gains < 0)] = -1.0 - (hi - lo)  # No run makes up for it.
         return gains
 
     def _has_word(self, node: Node) -> bool:
@@ -169,7 +169,7 @@ class Projection:
             return 0, hi - lo
         best, first, end = found
         if best > 0 and not free[first:end].all():
-            masked = np.where(free, gain, prohibitive_gain(gain))
+            masked = np.where(free, gain, -1.0 - len(gain))
             best, first, end = (one[0] for one in best_runs(masked[None]))
         if best <= 0:
             shares = np.where(free & (gain != 0), gain + NEUTRAL_SHARE, 0)
@@ -184,23 +184,19 @@ class Projection:
         self, node: Node, gain: np.ndarray, free: np.ndarray, lo: int
     ) -> Span:
         """Returns the run of a node that continues in another sentence."""
-        size, taken = len(free), np.flatnonzero(~free)
         has_word = self._has_word(node)
         if not has_word:
             # Its run ends before the next word.
             gain = np.where(gain == 0, -1.0, gain)
-        if node.opening is None:
-            sums = np.cumsum(gain[: taken[0] if len(taken) else size])
-            end = best_prefix_length(sums)
-            while has_word and end and not self._is_word[lo + end - 1]:
-                end -= 1
-            return self._include_punctuation(node, free, 0, end, lo)
-        begin = taken[-1] + 1 if len(taken) else 0
-        sums = np.cumsum(gain[begin:][::-1])
-        first = size - best_prefix_length(sums)
-        while has_word and first < size and not self._is_word[lo + first]:
-            first += 1
-        return self._include_punctuation(node, free, first, size, lo)
+        size, is_word = len(free), self._is_word[lo : lo + len(free)]
+        step = 1 if node.opening is None else -1  # From the end if it continues.
+        taken = np.flatnonzero(~free[::step])
+        sums = np.cumsum(gain[::step][: taken[0] if len(taken) else size])
+        count = len(sums) - int(np.append(sums[::-1], 0.0).argmax())  # The longest.
+        while has_word and count and not is_word[::step][count - 1]:
+            count -= 1
+        first, end = (0, count) if step > 0 else (size - count, size)
+        return self._include_punctuation(node, free, first, end, lo)
 
     def _include_punctuation(
         self, node: Node, free: np.ndarray, first: int, end: int, lo: int
@@ -220,10 +216,7 @@ class Projection:
         return first, end
 
     def _find_place(self, node: Node, run: Span) -> int:
-        """Returns the target word before which a node without words belongs.
-
-        It stays beside the word that it follows or, if it does not, precedes.
-        """
+        """Returns the target word before which a node without words belongs."""
         lo, hi = run
         if not node.first:
             return lo
@@ -240,11 +233,6 @@ class Projection:
         return min(max(lo, round(share * len(self._is_word))), hi)
 
 
-def prohibitive_gain(gains: np.ndarray) -> float:
-    """Returns a gain that no run makes up for."""
-    return -1.0 - gains.shape[-1]
-
-
 def best_runs(gains: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the largest sum of a run in each row, and where its shortest is."""
     rows, size = gains.shape
@@ -256,11 +244,6 @@ def best_runs(gains: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     last = totals.argmax(axis=1)
     row = np.arange(rows)
     return totals[row, last], begins[row, last], last + 1
-
-
-def best_prefix_length(sums: np.ndarray) -> int:
-    """Returns the index of the largest sum, the last of equal ones."""
-    return len(sums) - int(np.append(sums[::-1], 0.0).argmax())
 
 
 def move_outside(place: int, node: Node, spans: list[Node], run: Span) -> int:

@@ -1,15 +1,13 @@
 """A sentence of a document: the model's input and the tree of its tags."""
 
 import bisect
-import dataclasses
 import re
 from collections.abc import Iterable
 
-from documents.markup.markup_tokens import CHANGES, Kind, Span, Token, copy_with_edits
+from documents.markup.markup_tokens import CHANGES, Kind, Span, copy_with_edits
 from documents.markup.segments import Segment
-from documents.markup.tag_projection import Node
 from documents.markup.tag_tree import build_tree, locate_tags
-from documents.markup.word_alignment import Word, find_words, split_words
+from documents.markup.word_alignment import find_words, split_words
 from text_processing.placeholders import PLACEHOLDERS
 
 CLAUSE_ENDS = ",;:—…)"
@@ -17,23 +15,49 @@ CLAUSE_ENDS = ",;:—…)"
 MAX_CHARACTERS = 1000
 
 
-@dataclasses.dataclass
 class Sentence:
-    """A sentence."""
+    """A sentence, from its span in the text of a segment, and its markup."""
 
-    segment: Segment
-    span: Span  # In the text of the segment.
-    place: Span  # In the document, with its tags.
-    edges: tuple[str, str]  # The blanks in `place` before and after its text.
-    text: str  # The input of the model.
-    starts: list[int]  # Where each character of `text` begins in the document.
-    ends: list[int]  # Where each character ends.
-    marks: list[Token]  # Its tokens that are not text.
-    root: Node  # The tree of its tags, with positions in `text`.
-    leaves: list[Node]  # The nodes that are put back unchanged, in order.
-    is_uppercase: bool  # Whether it is in capitals, which the model's input is not.
-    words: list[Word]  # Those of `text`, which are split at tags.
-    gaps: list[list[int]]  # The indices of the tags before each word and the end.
+    def __init__(
+        self,
+        segment: Segment,
+        span: Span,
+        source: str,
+        marks: list,
+        knows_placeholders: bool,
+    ):
+        start, end = self.span = span
+        self.segment = segment
+        begin, stop = (marks[0][0], marks[-1][1]) if marks else span
+        # The blanks before and after its text.
+        self.edges = (
+            copy_blanks(segment, begin, start, source),
+            copy_blanks(segment, end, stop, source),
+        )
+        marks = [(*(min(max(start, i), end) for i in m[:2]), m[2]) for m in marks]
+        self.marks = [token for _, _, token in marks]  # Its tokens that are not text.
+        first, last = segment.starts[start], segment.ends[end - 1]
+        if marks:
+            first = min(first, self.marks[0].start)
+            last = max(last, self.marks[-1].end)
+        self.place = first, last  # In the document, with its tags.
+        # Where each character of `text` begins in the document, and where it ends.
+        text, self.starts, self.ends, spans = write_text(
+            segment, span, marks, knows_placeholders
+        )
+        # The tree of its tags, and the nodes that are put back unchanged, in order.
+        self.root, self.leaves = build_tree(self.marks, spans, len(text), source)
+        lowered = text[:1] + text[1:].lower()
+        shown = visible(segment, start, end, marks)
+        count = sum(word.isupper() and len(word) > 1 for word in shown.split())
+        # Whether it has two words or more, all in capitals.
+        self.is_uppercase = shown.isupper() and count > 1 and len(text) == len(lowered)
+        self.text = lowered if self.is_uppercase else text  # The input of the model.
+        cuts = sorted({place for span in spans for place in span})
+        wholes = [(leaf.start, leaf.end) for leaf in self.leaves]
+        self.words = split_words(self.text, find_words(self.text), cuts, wholes)
+        # The indices of the tags before each word and the end.
+        self.gaps = locate_tags(self.root, spans, [word.start for word in self.words])
 
     def span_of(self, number: int) -> Span:
         """Returns the span of a word in the document."""
@@ -64,60 +88,15 @@ def make_sentences(
             if any(map(str.isalpha, visible(segment, start, end, marks))):
                 span = start, end
                 sentences.append(
-                    make_sentence(segment, span, source, marks, knows_placeholders)
+                    Sentence(segment, span, source, marks, knows_placeholders)
                 )
     return sentences
-
-
-def make_sentence(
-    segment: Segment, span: Span, source: str, marks: list, knows_placeholders: bool
-) -> Sentence:
-    """Returns the sentence of a span, see `make_sentences`."""
-    start, end = span
-    begin, stop = (marks[0][0], marks[-1][1]) if marks else span
-    edges = (
-        copy_blanks(segment, begin, start, source),
-        copy_blanks(segment, end, stop, source),
-    )
-    marks = [(*(min(max(start, i), end) for i in mark[:2]), mark[2]) for mark in marks]
-    first, last = segment.starts[start], segment.ends[end - 1]
-    if marks:
-        first = min(first, marks[0][2].start)
-        last = max(last, marks[-1][2].end)
-    text, starts, ends, spans = write_text(segment, span, marks, knows_placeholders)
-    tokens = [token for _, _, token in marks]
-    root, leaves = build_tree(tokens, spans, len(text), source)
-    lowered = text[:1] + text[1:].lower()
-    shown = visible(segment, start, end, marks)
-    is_uppercase = has_only_capitals(shown, text, lowered)
-    if is_uppercase:
-        text = lowered
-    cuts = sorted({place for span in spans for place in span})
-    wholes = [(leaf.start, leaf.end) for leaf in leaves]
-    words = split_words(text, find_words(text), cuts, wholes)
-    return Sentence(
-        segment,
-        span,
-        (first, last),
-        edges,
-        text,
-        starts,
-        ends,
-        tokens,
-        root,
-        leaves,
-        is_uppercase,
-        words,
-        locate_tags(root, spans, [word.start for word in words]),
-    )
 
 
 def find_whole(wholes: list[Span], index: int) -> Span | None:
     """Returns the untranslated part, of sorted ones, that a cut would divide."""
     before = bisect.bisect_left(wholes, (index,)) - 1
-    if before >= 0 and index < wholes[before][1]:
-        return wholes[before]
-    return None
+    return wholes[before] if before >= 0 and index < wholes[before][1] else None
 
 
 def join_spans(spans: list[Span], wholes: list[Span]) -> list[Span]:
@@ -133,18 +112,13 @@ def join_spans(spans: list[Span], wholes: list[Span]) -> list[Span]:
 def split_long(hidden: str, start: int, end: int, wholes: list[Span]) -> list[Span]:
     """Splits a span of a text so that each part has `MAX_CHARACTERS` or less.
 
-    It is split at a blank, after punctuation if possible, or else anywhere but
-    in an untranslated part, of which a longer one is a part of its own.
+    Only an untranslated part may be longer, which is a part of its own.
     """
     spans = []
     while end - start > MAX_CHARACTERS:
-        last = start + MAX_CHARACTERS
-        blank = hidden.rfind(" ", start + 1, last + 1)
-        stop = max(
-            hidden.rfind(f"{stop} ", start + MAX_CHARACTERS // 2, last)
-            for stop in CLAUSE_ENDS
-        )
-        blank = stop + 1 if stop >= 0 else blank
+        middle, last = start + MAX_CHARACTERS // 2, start + MAX_CHARACTERS
+        stop = max(hidden.rfind(f"{sign} ", middle, last) for sign in CLAUSE_ENDS)
+        blank = stop + 1 if stop >= 0 else hidden.rfind(" ", start + 1, last + 1)
         if blank > 0:
             cut, begin = blank, blank + 1
         else:
@@ -161,13 +135,6 @@ def visible(segment: Segment, start: int, end: int, marks: list) -> str:
     """Returns the text of a range without untranslated parts."""
     edits = [(i, j, " ") for i, j, _ in marks if start <= i < j <= end]
     return copy_with_edits(segment.text, edits, start, end)
-
-
-def has_only_capitals(shown: str, text: str, lowered: str) -> bool:
-    """Returns whether a text has two words or more, all in capitals."""
-    if not shown.isupper() or len(text) != len(lowered):
-        return False
-    return sum(word.isupper() and len(word) > 1 for word in shown.split()) > 1
 
 
 def take_markup(segment: Segment, start: int, end: int) -> list:

@@ -6,40 +6,39 @@ Everything outside sentences stays unchanged.
 """
 
 import collections
-import dataclasses
 import functools
+import re
 from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from documents.markup.document_writer import FORMATS, DocumentWriter
-from documents.markup.markup_tokens import Span, resolve
-from documents.markup.placeholder_repair import normalize_blanks, repair_placeholders
-from documents.markup.segments import split_into_segments
+from documents.markup.markup_tokens import Span, copy_with_edits, resolve
+from documents.markup.segments import normalize_blanks, split_into_segments
 from documents.markup.tagged_sentences import Sentence, make_sentences, split_in_half
+from text_processing.placeholders import VARIABLE, find_untranslatable_spans
 
 # Maximum splits of a sentence that is too long for the model.
 MAX_HALVINGS = 4
+# What a model may make of a variable.
+CHANGED = re.compile(r"\{[^{}\0]*+\}|(?<![\w%])%[^\s⦅\0]++")
 
 
-@dataclasses.dataclass(frozen=True)
-class SentenceTranslator:
+class SentenceTranslator(NamedTuple):
     """Functions that translate and align sentences.
 
     Attributes:
         split: Function from texts to the spans of the sentences of each.
-        translate: Function from sentences to their translations, and to
-            whether each was cut at the model's limit.
-        align: Function from sentences and their translations to attention
-            weights, arrays `(target words, source words)` with the words of
-            `find_words`; `None` if the model cannot align.
+        translate: Function from the sentences of a `TranslationRequest` to its result.
+        align: Function from the pairs of an `AlignmentRequest` to its result; `None`
+            if the model cannot align.
         knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
     """
 
     split: Callable[[list[str]], list[list[Span]]]
-    translate: Callable[[list[str]], tuple[list[str], list[bool]]]
-    align: Callable[[list[str], list[str]], list[np.ndarray]] | None
+    translate: Callable[[list[str]], list[tuple[str, bool]]]
+    align: Callable[[list[tuple[str, str]]], list[np.ndarray]] | None
     knows_placeholders: bool = False
 
 
@@ -64,18 +63,17 @@ class TranslationRequest(NamedTuple):
     its translation was cut at the model's limit.
     """
 
-    texts: list[str]
+    inputs: list[str]
 
 
 class AlignmentRequest(NamedTuple):
-    """Requests the word alignments of sentences and their translations.
+    """Requests the word alignments of pairs of a sentence and its translation.
 
     The result is a list of what `word_attention` returns: arrays
-    `(target words, source words)`.
+    `(target words, source words)` with the words of `find_words`.
     """
 
-    sources: list[str]
-    targets: list[str]
+    inputs: list[tuple[str, str]]
 
 
 Steps = Generator[TranslationRequest | AlignmentRequest, list, TranslatedDocument]
@@ -97,11 +95,9 @@ def run_steps(steps: Steps, translator: SentenceTranslator):
             request = steps.send(result)
         except StopIteration as stop:
             return stop.value
-        if isinstance(request, TranslationRequest):
-            found = translator.translate(request.texts)
-            result = list(zip(*found, strict=True))
-        else:
-            result = translator.align(*request)
+        is_translation = isinstance(request, TranslationRequest)
+        answer = translator.translate if is_translation else translator.align
+        result = answer(request.inputs)
 
 
 def markup_steps(
@@ -110,15 +106,13 @@ def markup_steps(
     split: Callable[[list[str]], list[list[Span]]],
     knows_placeholders: bool = False,
 ) -> Steps:
-    """Translates a document, and leaves the model's work to its caller.
+    """Translates the `text` of a document, and leaves the model's work to its caller.
 
-    It parses the document and then yields requests, each a
-    `TranslationRequest` or an `AlignmentRequest` of at least one sentence,
-    whose results it receives by `send`. There are a few requests for any number
-    of sentences; a document without letters makes none.
+    It yields requests, each a `TranslationRequest` or an `AlignmentRequest` of at
+    least one sentence, and receives their results by `send`. There are a few for
+    any number of sentences, and none for a document without letters.
 
     Args:
-        text: The document.
         format: `"html"`, `"xml"`, `"markdown"`, or `"srt"` or `"vtt"` for texts of
             subtitles, one a line.
         split, knows_placeholders: As in `SentenceTranslator`.
@@ -134,9 +128,9 @@ def markup_steps(
     Example:
         >>> steps = markup_steps("<p>a <b>cat</b></p>", "html", split)
         >>> next(steps)
-        TranslationRequest(texts=['a cat'])
+        TranslationRequest(inputs=['a cat'])
         >>> steps.send([("un gato", False)])
-        AlignmentRequest(sources=['a cat'], targets=['un gato'])
+        AlignmentRequest(inputs=[('a cat', 'un gato')])
         >>> steps.send([np.eye(2)])
         Traceback (most recent call last):
         StopIteration: TranslatedDocument(content='<p>un <b>gato</b></p>', ...)
@@ -145,23 +139,18 @@ def markup_steps(
         raise ValueError(
             f"`format` must be one of {', '.join(FORMATS)}. Received: format={format!r}"
         )
-    read = FORMATS[format].read
     counts = collections.Counter()
-    segments = list(split_into_segments(resolve(read(text)), text))
+    segments = list(split_into_segments(resolve(FORMATS[format].read(text)), text))
     make = functools.partial(
         make_sentences, source=text, knows_placeholders=knows_placeholders
     )
     spans = split([segment.hidden for segment in segments])
-    sentences = [
-        sentence
-        for segment, some in zip(segments, spans, strict=True)
-        for sentence in make(segment, some)
-    ]
+    sentences = []
+    for pair in zip(segments, spans, strict=True):
+        sentences += make(*pair)
     pairs = yield from request_translations(sentences, make, counts)
     aligned = yield from request_alignments(pairs)
-    writer = DocumentWriter(text, aligned, format)
-    result = writer.write()
-    counts["kept"] = writer.count_kept()
+    result, counts["kept"] = DocumentWriter(text, aligned, format).write()
     return TranslatedDocument(result, counts)
 
 
@@ -180,10 +169,7 @@ def describe_counts(counts: collections.Counter) -> Iterator[str]:
 def request_translations(
     sentences: list[Sentence], make: Callable, counts: collections.Counter
 ) -> Generator[TranslationRequest, list, list[tuple[Sentence, str]]]:
-    """Translates the sentences, in the document's order.
-
-    A sentence that the model cut is split in two.
-    """
+    """Translates the sentences in order; one that the model cut is split in two."""
     done = []
     for halvings in range(MAX_HALVINGS + 1):
         texts = list(dict.fromkeys(sentence.text for sentence in sentences))
@@ -210,6 +196,38 @@ def request_alignments(
     placed = [(s, repair_placeholders(s, translation)) for s, translation in pairs]
     asked = {(s.text, translation): None for s, translation in placed if s.marks}
     if asked:
-        found = yield AlignmentRequest(*map(list, zip(*asked, strict=True)))
+        found = yield AlignmentRequest(list(asked))
         asked = dict(zip(asked, found, strict=True))
     return [(s, t, asked.get((s.text, t))) for s, t in placed]
+
+
+def repair_placeholders(sentence: Sentence, translation: str) -> str:
+    """Replaces what a model made of placeholders, and removes what it repeated."""
+    names = [sentence.text[leaf.start : leaf.end] for leaf in sentence.leaves]
+    left = collections.Counter(name for _, name in find_parts(sentence.text))
+    # Else braces may be of ordinary text, which is translated.
+    has_only_names = all(name in names for name in left if CHANGED.fullmatch(name))
+    others = []
+    for span, name in find_parts(translation):
+        if left[name]:
+            left[name] -= 1
+        elif (
+            name in left
+            or VARIABLE.fullmatch(name)
+            or (has_only_names and CHANGED.fullmatch(name))
+        ):
+            others.append(span)
+    lost = [n for n in left.elements() if n in names and VARIABLE.fullmatch(n)]
+    written = [*lost, *[""] * len(others)]
+    edits = [(*span, name) for span, name in zip(others, written, strict=False)]
+    return normalize_blanks(copy_with_edits(translation, edits))
+
+
+def find_parts(text: str) -> list[tuple[Span, str]]:
+    """Returns what stays unchanged or may have been a variable, in order."""
+    spans = find_untranslatable_spans(text)
+    hidden = copy_with_edits(
+        text, [(*span, "\0" * (span[1] - span[0])) for span in spans]
+    )
+    spans += [found.span() for found in CHANGED.finditer(hidden)]
+    return [(span, text[slice(*span)]) for span in sorted(spans)]

@@ -135,6 +135,13 @@ def split_words(
     return sorted(found)
 
 
+def words_in(words: list[Word], start: int, end: int) -> range:
+    """Returns the indices of the words that overlap a span."""
+    first = bisect.bisect_right(words, start, key=lambda word: word.end)
+    last = bisect.bisect_left(words, end, key=lambda word: word.start)
+    return range(first, last)
+
+
 def has_letter(text: str) -> bool:
     """Returns whether a text contains a letter or digit."""
     return any(map(str.isalnum, text))

@@ -1,4 +1,4 @@
-"""Tests of `documents.glossary` and `documents.term_placement`."""
+"""Tests of `documents.glossary` and `documents.translation_repair`."""
 
 import argparse
 import itertools
@@ -11,7 +11,7 @@ from command_line.errors import UserError
 from documents.glossary import Glossary, parse_glossary_file, read_glossary
 from documents.markup.translate_markup import translate_markup
 from documents.markup.word_alignment import find_words
-from documents.term_placement import hide_terms, place_terms, show_terms
+from documents.translation_repair import hide_terms, place_terms, show_terms
 from tests.helpers.known_alignment_translators import word_for_word
 
 # Words of a text; only those in Latin letters need a blank between them.
@@ -148,13 +148,9 @@ def aligned_pairs(draw):
     text, translation = (" ".join(draw(each)) for each in (SENTENCES, TRANSLATIONS))
     shape = len(find_words(translation)), len(find_words(text))
     seed = draw(st.integers(0, 2**32))
-    return (
-        text,
-        translation,
-        np.random.default_rng(seed).dirichlet([0.1] * max(1, shape[1]), shape[0])[
-            :, : shape[1]
-        ],
-    )
+    random = np.random.default_rng(seed)
+    weights = random.dirichlet([0.1] * max(1, shape[1]), shape[0])
+    return text, translation, weights[:, : shape[1]]
 
 
 @given(aligned_pairs(), GLOSSARIES)
@@ -178,12 +174,6 @@ def test_each_target_term_is_there_and_the_rest_is_the_translation(pair, terms):
     rest = [word for word in found.split() if word.casefold() not in others]
     if "东" not in "".join(targets):  # Nothing parts it from a word beside it.
         assert all(word in words for word in rest)
-
-
-@given(aligned_pairs())
-def test_without_terms_nothing_is_lacking(pair):
-    assert not Glossary([("e", "x")]).lacks(*pair[:2])
-    assert place_terms(Glossary([("e", "x")]), *pair) == pair[1]
 
 
 @given(st.lists(st.sampled_from(["a", "b", "⦅0⦆", "B", "d"]), max_size=20))

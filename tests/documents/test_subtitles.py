@@ -12,10 +12,11 @@ from documents.subtitles import wrap
 from tests.helpers.known_alignment_translators import (
     identity,
     letters,
+    permuted,
+    reverse,
     word_for_word,
     word_swap,
 )
-from tests.helpers.marked_documents import permuted, reverse
 
 TIMES = "00:00:01.000 --> 00:00:02.500"
 TAG = re.compile(r"</?[a-z][^<>\n]*>|<[\d:.]+>|\{\\[^{}]*\}")

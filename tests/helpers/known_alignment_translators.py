@@ -1,5 +1,6 @@
 """Translators that know the alignment of their words exactly."""
 
+import random
 import re
 from collections.abc import Callable
 
@@ -7,24 +8,27 @@ import numpy as np
 
 from documents.markup.translate_markup import SentenceTranslator
 from documents.markup.word_alignment import find_words
-from tests.helpers.marked_documents import split_sentences
+
+# A full stop, or what else stands between blanks.
+TOKEN = re.compile(r"5 kg|[^\s.]+(?:\.[^\s.]+)*|\.")
+SENTENCE = re.compile(r"\S(?:.*?\.(?=\s|\Z)|.*\S|)")
+
+
+def split_sentences(texts):
+    """Cuts behind full stops that a blank follows."""
+    return [[found.span() for found in SENTENCE.finditer(t)] for t in texts]
 
 
 def word_for_word(
     write: Callable[[str], str], split=split_sentences, knows_placeholders=False
 ) -> SentenceTranslator:
     """Returns a translator by a function of sentences that keeps words in order."""
-
-    def translate(texts):
-        return [write(text) for text in texts], [False] * len(texts)
-
-    def align(sources, targets):
-        return [
-            np.eye(len(find_words(target)), len(find_words(source)))
-            for source, target in zip(sources, targets, strict=True)
-        ]
-
-    return SentenceTranslator(split, translate, align, knows_placeholders)
+    return SentenceTranslator(
+        split,
+        lambda texts: [(write(text), False) for text in texts],
+        lambda pairs: [np.eye(*(len(find_words(x)) for x in p[::-1])) for p in pairs],
+        knows_placeholders,
+    )
 
 
 def identity(knows_placeholders: bool = False) -> SentenceTranslator:
@@ -32,17 +36,24 @@ def identity(knows_placeholders: bool = False) -> SentenceTranslator:
     return word_for_word(str, knows_placeholders=knows_placeholders)
 
 
+def dictionary(words: dict[str, str]) -> SentenceTranslator:
+    """Returns a translator that replaces each word by another one."""
+
+    def write(text):
+        for old, new in words.items():
+            text = text.replace(old, new)
+        return text
+
+    return word_for_word(write)
+
+
 def word_swap() -> SentenceTranslator:
     """Returns a translator that swaps each two neighbouring words."""
-
-    def translate(texts):
-        return [swap(text)[0] for text in texts], [False] * len(texts)
-
-    def align(sources, targets):
-        return [np.eye(len(find_words(text)))[swap(text)[1]] for text in sources]
-
     return SentenceTranslator(
-        split_sentences, translate, align, knows_placeholders=True
+        split_sentences,
+        lambda texts: [(swap(text)[0], False) for text in texts],
+        lambda pairs: [np.eye(len(find_words(s)))[swap(s)[1]] for s, _ in pairs],
+        knows_placeholders=True,
     )
 
 
@@ -64,17 +75,41 @@ def swap(text: str) -> tuple[str, list[int]]:
     return found, order
 
 
+def permuted(order: Callable[[int], list[int]]) -> SentenceTranslator:
+    """Returns a translator that writes words in capitals in another order.
+
+    `order` is a function from a number of words to the place of each.
+    """
+
+    def write(text):
+        tokens = [t.upper() if t.isalnum() else t for t in TOKEN.findall(text)]
+        return " ".join(tokens[i] for i in order(len(tokens)))
+
+    def weigh(source, target):
+        words = find_words(source)
+        of_token = [
+            [i for i, w in enumerate(words) if found.start() <= w.start < found.end()]
+            for found in TOKEN.finditer(source)
+        ]
+        of_target = [i for k in order(len(of_token)) for i in of_token[k]]
+        assert len(of_target) == len(find_words(target))
+        return np.eye(len(words))[of_target]
+
+    return SentenceTranslator(
+        split_sentences,
+        lambda texts: [(write(text), False) for text in texts],
+        lambda pairs: [weigh(*pair) for pair in pairs],
+    )
+
+
+def reverse(count):
+    return range(count)[::-1]
+
+
+def shuffle(count):
+    return random.Random(count).sample(range(count), count)
+
+
 def letters(text: str) -> list[str]:
     """Returns the characters of a text but blanks, sorted."""
     return sorted(re.sub(r"\s", "", text))
-
-
-def dictionary(words: dict[str, str]) -> SentenceTranslator:
-    """Returns a translator that replaces each word by another one."""
-
-    def write(text):
-        for old, new in words.items():
-            text = text.replace(old, new)
-        return text
-
-    return word_for_word(write)

@@ -51,13 +51,10 @@ def test_long_texts_cost_more(q, cost):
 
 
 def test_files_cost_by_what_they_hold():
-    text, word = (
-        FileFields(file=UploadedFile(name, content), **PAIR).cost
-        for name, content in (
-            ("a.txt", b"a" * 2500),
-            ("a.DOCX", word_documents.wrap("<w:a/>" * 10_000)),
-        )
-    )
+    word = word_documents.wrap("<w:a/>" * 10_000)
+    files = UploadedFile("a.txt", b"a" * 2500), UploadedFile("a.DOCX", word)
+
+    text, word = (FileFields(file=file, **PAIR).cost for file in files)
 
     assert text == 3
     assert word == 1 + 60_000 // 20_000

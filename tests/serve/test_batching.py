@@ -105,24 +105,6 @@ def test_other_calls_are_other_batches():
     assert sorted(shout.batches) == [["a", "b"], ["c"]]
 
 
-def test_what_nobody_waits_for_is_not_answered():
-    shout = Shout(is_open=False)
-
-    async def leave(batcher, _):
-        first = asyncio.create_task(batcher.run(shout, ["first"]))
-        await until(lambda: shout.batches)
-        gone = asyncio.create_task(batcher.run(shout, ["gone"] * 3))
-        stays = asyncio.create_task(batcher.run(shout, ["stays"]))
-        await until(lambda: len(batcher._queue) == 4)
-        gone.cancel()
-        await until(lambda: len(batcher._queue) == 1)
-        shout.gate.set()
-        return await asyncio.gather(first, stays)
-
-    assert run(leave) == [["FIRST"], ["STAYS"]]
-    assert shout.batches == [["first"], ["stays"]]
-
-
 @pytest.mark.parametrize("kind", [MemoryError, RefusedRequestError])
 def test_one_that_fails_is_alone_with_it(kind):
     def fail(texts):
@@ -131,11 +113,8 @@ def test_one_that_fails_is_alone_with_it(kind):
         return texts
 
     async def ask_both(batcher, _):
-        return await asyncio.gather(
-            batcher.run(fail, ["good"]),
-            batcher.run(fail, ["bad", "good"]),
-            return_exceptions=True,
-        )
+        asked = [batcher.run(fail, texts) for texts in (["good"], ["bad", "good"])]
+        return await asyncio.gather(*asked, return_exceptions=True)
 
     good, bad = run(ask_both)
 
@@ -270,32 +249,14 @@ def test_what_is_longer_than_a_batch_is_refused():
     assert run(ask) == 1
 
 
-def test_a_request_that_was_admitted_is_not_refused_later():
-    shout = Shout(is_open=False)
-
-    async def ask(batcher, _):
-        batcher._max_waiting = 1
-        works = asyncio.create_task(batcher.run(shout, ["a"]))
-        await until(lambda: shout.batches)
-        waits = asyncio.create_task(batcher.run(shout, ["b"]))
-        await until(lambda: len(batcher._queue))
-        with pytest.raises(BusyError):
-            await batcher.run(shout, ["c"])
-        more = asyncio.create_task(batcher.run(shout, ["d"], is_admitted=True))
-        await until(lambda: len(batcher._queue) == 2)
-        shout.gate.set()
-        return await asyncio.gather(works, waits, more)
-
-    assert run(ask) == [["A"], ["B"], ["D"]]
-
-
-async def ask_as(client, batcher, *args):
+async def ask_as(client, batcher, *args, **kwargs):
     """Runs texts for a client; a task of its own keeps it from the others."""
     CLIENT.set(client)
-    return await batcher.run(*args)
+    return await batcher.run(*args, **kwargs)
 
 
-def test_the_queue_of_a_client_is_full_for_no_other_client():
+def test_a_client_and_all_together_have_full_queues(monkeypatch):
+    monkeypatch.setattr(batching, "MAX_FULL_QUEUES", 2)
     shout = Shout(is_open=False)
 
     async def ask(batcher, _):
@@ -306,29 +267,15 @@ def test_the_queue_of_a_client_is_full_for_no_other_client():
             texts = [client] * 3
             asked.append(asyncio.create_task(ask_as(client, batcher, shout, texts)))
             await asyncio.sleep(0)
-        for client in ("a", "b"):
-            with pytest.raises(BusyError):
-                await asyncio.create_task(ask_as(client, batcher, shout, ["x"]))
+            # At first its own queue is full, then that of all.
+            for other in ("a", "c") if client == "b" else "a":
+                with pytest.raises(BusyError):
+                    await asyncio.create_task(ask_as(other, batcher, shout, ["x"]))
+        # The first sentences of its request were admitted.
+        admitted = ask_as("c", batcher, shout, ["d"], is_admitted=True)
+        asked.append(asyncio.create_task(admitted))
+        await until(lambda: len(batcher._queue) == 7)
         shout.gate.set()
         return await asyncio.gather(*asked)
 
-    assert run(ask) == [["A"], ["A"] * 3, ["B"] * 3]
-
-
-def test_many_clients_together_do_not_fill_the_memory(monkeypatch):
-    monkeypatch.setattr(batching, "MAX_FULL_QUEUES", 2)
-    shout = Shout(is_open=False)
-
-    async def ask(batcher, _):
-        batcher._max_waiting = 2
-        asked = [asyncio.create_task(batcher.run(shout, ["first"]))]
-        await until(lambda: shout.batches)
-        for client in "abcd":
-            asked.append(asyncio.create_task(ask_as(client, batcher, shout, ["x"])))
-            await asyncio.sleep(0)
-        with pytest.raises(BusyError):
-            await asyncio.create_task(ask_as("e", batcher, shout, ["x"]))
-        shout.gate.set()
-        await asyncio.gather(*asked)
-
-    run(ask)
+    assert run(ask) == [["A"], ["A"] * 3, ["B"] * 3, ["D"]]

@@ -10,7 +10,6 @@ import pytest
 from serve import __main__ as serve
 from tests.helpers import service_client
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.fake_model_server import serve_grpc
 
 
 def test_a_port_that_is_taken_is_told(refused):
@@ -21,19 +20,12 @@ def test_a_port_that_is_taken_is_told(refused):
     assert "Address already in use" in line
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("trusted_proxies", ["127.0.0.1", "10.0.0.0/8"]),
-        ("cors_origin", ["https://a.example", "https://b.example"]),
-    ],
-)
-def test_an_option_takes_several_values(name, values):
-    option = "--" + name.replace("_", "-")
+def test_several_proxies_may_be_trusted():
+    proxies = ["127.0.0.1", "10.0.0.0/8"]
 
-    options = serve.parse_options(["--pair=en:es=a:1", option, *values])
+    options = serve.parse_options(["--pair=en:es=a:1", "--trusted-proxies", *proxies])
 
-    assert list(getattr(options.http, name)) == values
+    assert list(options.http.trusted_proxies) == proxies
 
 
 def test_glossaries_are_of_pairs_and_read_anew(export_dir, tmp_path, refused):
@@ -56,33 +48,11 @@ def test_glossaries_are_of_pairs_and_read_anew(export_dir, tmp_path, refused):
         assert "--glossary must name a pair of --pair, once" in line
 
 
-@pytest.mark.slow
-def test_a_model_server_serves_too(servable, model):
-    from serve.languages import load_pairs, read_pair
-    from translate.runtime.tf_serving import ClientOptions
-
-    with serve_grpc(servable) as address:
-        pair = read_pair(f"en:es={servable.name}@{address}")
-        found = load_pairs([pair], ClientOptions(model_name="other"))
-        (there,) = found.values()
-
-        assert there.features == model.features
-        assert there.knows_placeholders == model.knows_placeholders
-        assert there.in_flight == ClientOptions().in_flight
-        assert there.translate(SENTENCES) == model.translate(SENTENCES)
-        assert there.find_words([("A cat.", "cat")]) == model.find_words(
-            [("A cat.", "cat")]
-        )
-
-
 def start(location):
     """Starts the command."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "serve", "--port=0", f"--pair=en:es={location}"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-m", "serve", "--port=0", f"--pair=en:es={location}"]
+    pipes = dict.fromkeys(["stdout", "stderr"], subprocess.PIPE)
+    return subprocess.Popen(command, **pipes, text=True)
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ import threading
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from serve.client_turns import FairExecutor
 from serve.fair_queue import CLIENT, FairQueue, QueuedItem
-from serve.threads import FairExecutor
 
 BUDGET = 64
 
@@ -35,16 +35,8 @@ def take_all(queue):
     return list(iter(lambda: queue.take_batch(BUDGET, True), []))
 
 
-REQUESTS = st.lists(
-    st.builds(
-        make_items,
-        st.sampled_from("abc"),
-        st.integers(1, 9),
-        st.integers(8, BUDGET),
-        st.booleans(),
-    ),
-    max_size=8,
-)
+SIZES = st.integers(1, 9), st.integers(8, BUDGET), st.booleans()
+REQUESTS = st.lists(st.builds(make_items, st.sampled_from("abc"), *SIZES), max_size=8)
 
 
 @settings(max_examples=60, deadline=None)
@@ -174,12 +166,3 @@ def test_clients_take_turns_in_a_thread():
 
     assert sorted(done[:2]) == ["a", "b"]
     assert done.count("a") == 3
-
-
-def test_an_error_in_the_thread_comes_back():
-    executor = FairExecutor("test")
-
-    with pytest.raises(ValueError, match="invalid literal"):
-        executor.submit(int, "x").result(30)
-
-    assert executor.submit(int, "7").result(30) == 7

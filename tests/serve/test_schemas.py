@@ -1,7 +1,6 @@
 """Tests of how the fields of a request are read."""
 
 import codecs
-import json
 import urllib.parse
 
 import fastapi
@@ -17,7 +16,6 @@ from serve.schemas import (
     RequestFields,
     TextFields,
     TranslateFields,
-    UploadedFile,
     WordsFields,
     check_fields,
 )
@@ -95,20 +93,6 @@ def test_of_a_list_one_wrong_item_is_reported():
         TranslateFields(q=[1] * 1000, **dict(PAIR))
 
     assert refused.value.error_count() == 2  # It is no text, and no list of texts.
-
-
-def test_a_file_comes_with_its_name():
-    content = b"\xff\r\n--\x00"
-    fields = [("file", ("é.txt", content)), *PAIR]
-
-    read = check_fields(FileFields, *write_multipart(fields))
-
-    assert read.file == UploadedFile("é.txt", content)
-    named = {"file": {"name": "a.txt", "content": "a"}, **dict(PAIR)}
-    assert refuse(FileFields, "application/json", json.dumps(named).encode()) == (
-        400,
-        "Invalid request: file must be one file, sent as multipart/form-data",
-    )
 
 
 @pytest.mark.parametrize("charset", ["utf-7", "punycode", "undefined", "latin-1", ""])

@@ -52,4 +52,4 @@ def test_a_symbol_at_the_end_of_a_sentence_is_no_initial():
 
     request = next(markup_steps("I love it 😆. Two! 😆 See.", "html", split))
 
-    assert request.texts == ["I love it 😆.", "Two!", "😆 See."]
+    assert request.inputs == ["I love it 😆.", "Two!", "😆 See."]

@@ -7,8 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from documents.glossary import Glossary
-from documents.symbols import has_lost_symbols, is_alignable, restore_symbols
-from documents.term_placement import place_terms
+from documents.translation_repair import (
+    has_lost_symbols,
+    is_alignable,
+    place_terms,
+    restore_symbols,
+)
 from translate.runtime.bounded_batches import MAX_ALIGNED_SQUARES, in_batches
 
 Pairs = list[tuple[str, str]]

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from command_line.errors import UserError
+from documents.formats import translate_whole
 from documents.glossary import Glossary
 from documents.markup.word_alignment import word_attention
-from documents.plain_text import translate_whole
-from documents.term_placement import hide_terms, show_terms
+from documents.translation_repair import hide_terms, show_terms
 from export.model.signature_inputs import LANGUAGE_INPUTS
 from text_processing.language_tags import LanguageTags
 from text_processing.placeholders import PLACEHOLDERS
@@ -206,7 +206,7 @@ class Runtime(abc.ABC):
         steps, found = translate_whole(texts), None
         while True:
             try:
-                texts = steps.send(found).texts
+                texts = steps.send(found).inputs
                 found = [
                     each
                     for i in range(0, len(texts), self.max_rows)

@@ -14,8 +14,7 @@ import pytest
 
 from documents.markup.translate_markup import SentenceTranslator, translate_markup
 from documents.markup.word_alignment import find_words
-from tests.helpers.known_alignment_translators import word_for_word
-from tests.helpers.marked_documents import split_sentences
+from tests.helpers.known_alignment_translators import split_sentences, word_for_word
 from text_processing.placeholders import find_untranslatable_spans
 
 # The names in capitals are replaced by others.
@@ -58,10 +57,8 @@ def messages(draw, family):
     """Writes a message of words and variables with blanks between them."""
     variables = st.sampled_from(FAMILIES[family].split("¦"))
     parts = draw(st.lists(WORDS | variables, min_size=1, max_size=12))
-    filled = [
-        part.replace("NAME", draw(NAMES)).replace("OTHER", draw(NAMES))
-        for part in parts
-    ]
+    parts = [part.replace("NAME", draw(NAMES)) for part in parts]
+    filled = [part.replace("OTHER", draw(NAMES)) for part in parts]
     return " ".join(" ".join(filled).split())
 
 
@@ -90,11 +87,7 @@ def careless(seed: int, knows_placeholders: bool) -> SentenceTranslator:
         return found
 
     def translate(texts):
-        found = [" ".join(word for word, _ in write(text)) for text in texts]
-        return found, [False] * len(texts)
-
-    def align(sources, targets):
-        return [weights_of(*pair) for pair in zip(sources, targets, strict=True)]
+        return [(" ".join(word for word, _ in write(text)), False) for text in texts]
 
     def weights_of(source, target):
         # Of each target word, the number of its source word.
@@ -109,6 +102,9 @@ def careless(seed: int, knows_placeholders: bool) -> SentenceTranslator:
             if numbers.get(word.start, -1) >= 0:
                 weights[row, numbers[word.start]] = 1
         return weights
+
+    def align(pairs):
+        return [weights_of(*pair) for pair in pairs]
 
     return SentenceTranslator(split_sentences, translate, align, knows_placeholders)
 

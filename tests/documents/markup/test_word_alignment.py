@@ -24,15 +24,8 @@ def test_weights_of_words_come_of_their_pieces():
     # Two pieces a word; EOS is not a word.
     pieces = [b"\xe2\x96\x81bl", b"ue", b"\xe2\x96\x81dog", b"</s>"]
     target = [b"\xe2\x96\x81d", b"og", b"\xe2\x96\x81<", b"<0xC3>", b"<0xA9>"]
-    attention = np.array(
-        [
-            [0, 0, 0.9, 0.1],
-            [0.5, 0.5, 0, 0],
-            [0.25, 0.25, 0.5, 0],
-            [0, 0, 0, 1],
-            [0, 0, 0, 1],
-        ]
-    )
+    rows = [[0, 0, 0.9, 0.1], [0.5, 0.5, 0, 0], [0.25, 0.25, 0.5, 0], [0, 0, 0, 1]]
+    attention = np.array([*rows, rows[-1]])
 
     found = word_attention(attention, "blue dog", pieces, "dog <é", target)
 

@@ -1,23 +1,86 @@
-"""Puts the target terms of a glossary into translations."""
+"""Puts symbols that a model lost, and terms of a glossary, into translations."""
 
+import collections
 import itertools
 
 import numpy as np
 
 from documents.glossary import Glossary, Match
-from documents.markup.markup_tokens import Edit, copy_with_edits
+from documents.markup.document_writer import UNESCAPED
+from documents.markup.markup_tokens import Edit, Kind, Token, copy_with_edits
+from documents.markup.segments import make_segment, normalize_blanks
+from documents.markup.sentence_writer import write_sentence
 from documents.markup.tag_projection import Node, Projection
-from documents.markup.word_alignment import Word, find_words, kind_of
-from documents.markup.words_split_at_tags import words_in
-from documents.symbols import align_by_position, is_alignable
-from text_processing.placeholders import PLACEHOLDER, PLACEHOLDERS
+from documents.markup.tagged_sentences import Sentence
+from documents.markup.word_alignment import Word, find_words, kind_of, words_in
+from text_processing.placeholders import PLACEHOLDER, PLACEHOLDERS, find_symbol_spans
+
+# Maximum product of the lengths of a sentence and of its translation. Longer ones
+# were cut by the model, and their alignment would take gigabytes.
+MAX_PAIRS = 2**22
+
+
+def count_symbols(text: str) -> collections.Counter:
+    return collections.Counter(text[slice(*span)] for span in find_symbol_spans(text))
+
+
+def has_lost_symbols(text: str, translation: str) -> bool:
+    """Returns whether a translation has fewer of a symbol than its sentence."""
+    symbols = count_symbols(text)
+    return any(translation.count(each) < count for each, count in symbols.items())
+
+
+def is_alignable(text: str, translation: str) -> bool:
+    """Returns whether the alignment of a sentence and a translation is small."""
+    return len(text) * len(translation) <= MAX_PAIRS
+
+
+def restore_symbols(text: str, translation: str, weights: np.ndarray | None) -> str:
+    """Returns a translation with each symbol of its sentence, where it is aligned.
+
+    The weights `(target words, source words)` have the words of `find_words`; with
+    `None`, words are aligned by their positions. What is lost of a text that is not
+    `is_alignable` is added at the end. A text without letters or with messages of
+    ICU stays untranslated; the translation of one in capitals is in capitals.
+    """
+    segment = make_segment([Token(Kind.TEXT, 0, len(text), text)])
+    if segment is None:
+        return text
+    translation = normalize_blanks(translation)
+    symbols = count_symbols(text)
+    if not is_alignable(text, translation):
+        lost = symbols - collections.Counter({s: translation.count(s) for s in symbols})
+        return " ".join([translation, *lost.elements()])
+    marks = [mark for mark in segment.marks if mark[2].text in symbols]
+    span = 0, len(segment.text)
+    sentence = Sentence(segment, span, text, marks, knows_placeholders=False)
+    # Blanks that were merged may have made one word of two, such as an amount.
+    words = find_words(sentence.text), find_words(translation)
+    weights = align_by_position(*words, weights)
+    return write_sentence(
+        sentence, translation, weights, UNESCAPED, lambda start, end: text[start:end]
+    )[0]
+
+
+def align_by_position(
+    sources: list[Word], targets: list[Word], known: np.ndarray | None
+) -> np.ndarray:
+    """Returns weights that align words, but no signs, at the same share of a text.
+
+    Those that are `known` are returned if they have the shape.
+    """
+    if known is not None and known.shape == (len(targets), len(sources)):
+        return known
+    weights = np.zeros((len(targets), len(sources)))
+    columns = [number for number, word in enumerate(sources) if word.is_word]
+    rows = [number for number, word in enumerate(targets) if word.is_word]
+    for number, row in enumerate(rows):
+        weights[row, columns[number * len(columns) // len(rows)]] = 1
+    return weights
 
 
 def hide_terms(glossary: Glossary, text: str) -> tuple[str, dict[str, str]]:
-    """Replaces terms by placeholders; returns the target term of each.
-
-    `place_terms` takes care of terms for which there is none.
-    """
+    """Replaces terms by placeholders that are free; returns their target terms."""
     free = [name for name in PLACEHOLDERS if name not in text]
     # What an empty target term leaves out depends on the alignment.
     matches = [match for match in glossary.find(text) if match.target]
@@ -52,11 +115,10 @@ def place_terms(
         return translation
     matches = glossary.find(text)
     sources, words = find_words(text), find_words(translation)
-    if weights is None or weights.shape != (len(words), len(sources)):
-        weights = align_by_position(sources, words)
+    weights = align_by_position(sources, words, weights)
     nodes = [Node(match.start, match.end, opening=0) for match in matches]
     for node in nodes:
-        columns = words_in(sources, node)
+        columns = words_in(sources, node.start, node.end)
         node.first, node.last = columns.start, columns.stop
     fix_present(glossary, nodes, matches, translation, words, weights)
     root = Node(0, len(text), children=[*nodes], run=(0, len(words)))
@@ -91,7 +153,7 @@ def fix_present(
     pairs = []
     for i, j in itertools.product(range(len(keys)), range(len(present))):
         if keys[i] == present[j]:
-            rows = words_in(words, found[j])
+            rows = words_in(words, *found[j][:2])
             columns = slice(nodes[i].first, nodes[i].last)
             attention = weights[rows.start : rows.stop, columns].sum()
             pairs.append((attention, i, j, (rows.start, rows.stop)))

@@ -1,4 +1,4 @@
-"""Tests of `documents.plain_text` and of `translate --format text`."""
+"""Tests of plain text in `documents.formats`, and of `translate --format text`."""
 
 import codecs
 import gzip
