@@ -33,7 +33,7 @@ def group_for_bleu(
         UserError: If a tokenizer is missing.
     """
     groups, start = {}, 0
-    if given.corpus.is_parsing or given.validation.validate_bleu == 0:
+    if given.validation.validate_bleu == 0:
         return groups
     for part, _ in pairs[1].parts():
         codes = part.languages()
@@ -64,8 +64,7 @@ def describe_run(
         *pairs,
         start.digests if start else given.vocabulary.digests(),
     )
-    if not given.corpus.is_parsing:
-        check_start(given, pairs[0], start)
+    check_start(given, pairs[0], start)
     if tags := find_tags(pairs[0]):
         description.languages = dataclasses.asdict(tags)
     if start:

@@ -40,12 +40,9 @@ python -m export --run-dir runs/mine --export-dir exports/mine
     makes a SavedModel of the run.
 """
 DEMO_VOCABULARY_SIZE = 1_500
-PARSING_VOCABULARY_SIZE = 16_000  # Section 6.3.
 VOCABULARY_SIZE = 8_000
 MAX_LENGTH = 256
-PARSING_MAX_LENGTH = 512  # A tree has more symbols than its sentence words.
 PRESET = "base"
-PARSING_PRESET = "parsing"
 PAPER_RECIPE, CORPUS_SIZE_RECIPE = "paper", "corpus-size"
 # Presets whose numbers of training follow the size of the corpus by default.
 CORPUS_SIZE_PRESETS = "tiny", "small"
@@ -65,19 +62,12 @@ PAIR_FILE = {
     ".jsonl, .json, each may be gzip, .parquet, or .zip of OPUS",
     "tags": ("pair file", "digested"),
 }
-TREE_FILE = {
-    **PATH,
-    "help": "for a parser (Section 6.3): bracketed trees, UTF-8, may be gzip",
-    "tags": ("tree file", "digested"),
-}
 
 
 @dataclasses.dataclass(frozen=True)
 class CorpusOptions:
     """The text that a run learns from."""
 
-    train_trees: pathlib.Path | None = option(None, **TREE_FILE)
-    validation_trees: pathlib.Path | None = option(None, **TREE_FILE)
     dataset: str | None = option(
         None,
         "demo, the embedded English-Spanish one, a translation set of TensorFlow "
@@ -148,14 +138,13 @@ class CorpusOptions:
     vocabulary_size: int | None = option(
         None,
         f"subwords of both languages together (default: "
-        f"{VOCABULARY_SIZE}; {DEMO_VOCABULARY_SIZE} for the demo, "
-        f"{PARSING_VOCABULARY_SIZE} for parsing)",
+        f"{VOCABULARY_SIZE}; {DEMO_VOCABULARY_SIZE} for the demo)",
         kind=int,
     )
     max_length: int | None = option(
         None,
         "longest side of a pair, in tokens; longer pairs are dropped "
-        f"(default: {MAX_LENGTH}; {PARSING_MAX_LENGTH} for parsing)",
+        f"(default: {MAX_LENGTH})",
         kind=positive(int),
     )
     allow_validation_in_training: bool = option(
@@ -176,10 +165,6 @@ class CorpusOptions:
         kind=pathlib.Path,
         tags=("not recorded",),
     )
-
-    @property
-    def is_parsing(self) -> bool:
-        return self.train_trees is not None
 
     @property
     def holds_out(self) -> bool:
@@ -205,9 +190,8 @@ class RunOptions:
     )
     preset: str | None = option(
         None,
-        f"one of {', '.join(PRESETS)} (Table 3, Section 6.3, and some of "
-        f"ours; default: {PRESET}, {PARSING_PRESET} for parsing, or that of "
-        "--init-from)",
+        f"one of {', '.join(PRESETS)} (Table 3, and some of ours; default: "
+        f"{PRESET}, or that of --init-from)",
         metavar="NAME",
         tags=("not compared",),
     )
@@ -295,7 +279,6 @@ DIGESTED = option_names_tagged(Options, "digested")
 NOT_COMPARED = (*DIGESTED, *option_names_tagged(Options, "not compared"))
 FILES = option_names_tagged(Options, "text file")
 PAIRS = option_names_tagged(Options, "pair file")
-TREES = option_names_tagged(Options, "tree file")
 TFDS_OPTIONS = option_names_tagged(Options, "of a set")
 LANGUAGES = ("source_language", "target_language")
 

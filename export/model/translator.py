@@ -30,7 +30,6 @@ from export.model.search import (
 from export.model.sentence_splitting import find_unknown_symbols
 from export.model.signature_inputs import DEFAULT_SIGNATURES, INPUTS
 from export.model.tokenized_model import TextModel
-from export.model.tree_leaves import TreeLeaves
 from keras_transformer import Transformer
 from keras_transformer.special_ids import EOS_ID, PADDING_ID
 from text_processing.language_tags import LanguageTags
@@ -83,16 +82,10 @@ class Translator(tf.Module):
         )
         self.sequence_length = self._model.sequence_length
         self.precision = transformers[0].dtype_policy.name
-        find_leaves = None
-        if settings.constrain_trees:
-            find_leaves = TreeLeaves(
-                self.tokenizer, protos[0], transformers[0].vocabulary_size
-            )
         self._search = Search(
             transformers,
             self.tokenizer.vocabulary_size,
             settings,
-            find_leaves,
             self._model.languages.num_target,
         )
         decoder = ForcedDecoder(self._model, settings)

@@ -325,16 +325,11 @@ def check_refuses_in_words():
     model, tiny = make_model(), kt.Transformer(1, SMALL)
     compile_model(model)
     language_model = kt.LanguageModel(V, SMALL)
-    one_batch = kt.SearchOptions(1, tree="the words of a batch")
     broken = make_model()
     broken.embedding.embeddings.assign(broken.embedding.embeddings * float("nan"))
     for message, call in (
         ("a decoder that is built", lambda: kt.Decoder(1, 2, 16).make_cache(rows=2)),
         ("which overrides decode", lambda: OtherDecode(V, SMALL).generate(SOURCE)),
-        (
-            r"`options.tree` must be None.* str",
-            lambda: kt.search_translations(model, SOURCE, [3] * 4, one_batch),
-        ),
         (r"source_ids of shape \(7,\)", lambda: model.generate(SOURCE[0])),
         (r"target_ids of shape \(6,\)", lambda: model([SOURCE, TARGET[0]])),
         (r"Call it as `model\(\[.*Received: 2 inputs", lambda: model(SOURCE, TARGET)),

@@ -155,7 +155,7 @@ def test_a_line_is_text_or_has_an_invalid_byte(line):
         ("a.en", [], "b.html", "a suffix of --input's format, lines"),
         ("a.en", ["--format=text"], "b.docx", "a suffix of --input's format, text"),
         ("a.html", ["--sample"], "b", "--sample must be left out with --format html"),
-        (".", ["--trees"], "b", "--trees must be left out with a folder"),
+        (".", ["--sample"], "b", "--sample must be left out with a folder"),
     ],
 )
 def test_refuses_what_contradicts_the_format(

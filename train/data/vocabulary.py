@@ -81,7 +81,6 @@ def check_vocabulary(
     given: VocabularyOptions,
     vocabulary_size: int | None,
     init_from: pathlib.Path | None,
-    parsing: bool,
 ) -> bytes | None:
     """Refuses options that exclude each other; returns the model of `--tokenizer`."""
     values = dataclasses.asdict(given).items()
@@ -94,11 +93,10 @@ def check_vocabulary(
         )
     if given.tokenizer is None:
         return None
-    if parsing or len(asked) > 1:
-        others = ["--train-trees"] if parsing else asked[1:]
+    if len(asked) > 1:
         raise UserError(
             "--tokenizer takes the place of a vocabulary that is learned, with "
-            f"its symbols. Received: --tokenizer and {', '.join(others)}"
+            f"its symbols. Received: {' and '.join(asked)}"
         )
     proto = read_tokenizer(given.tokenizer)
     size = count_pieces(proto)

@@ -89,8 +89,8 @@ def test_targets_are_labels_shifted_by_the_begin_symbol(plan):
 def lengths_like(name, count):
     """Returns the lengths of both sides of a synthetic corpus.
 
-    A target has about the length of its source, with a spread of 8 %; one of
-    the parser's has twice its length, and one of a summary half.
+    A target has about the length of its source, with a spread of 8 %; one of code
+    has twice its length, and one of a summary half.
     """
     random = np.random.default_rng(0)
     if name == "WMT":  # A mean of about 30, and some of 250.
@@ -101,7 +101,7 @@ def lengths_like(name, count):
         weights = 1 / np.arange(10, 101)
         lengths = random.choice(np.arange(10, 101), count, p=weights / weights.sum())
     spread = random.normal(1, 0.08, count)
-    spread *= {"trees": 2.1, "summaries": 0.5}.get(name, 1)
+    spread *= {"code": 2.1, "summaries": 0.5}.get(name, 1)
     return [lengths.astype(int), np.rint(lengths * spread).astype(int)]
 
 
@@ -109,7 +109,7 @@ def ids_of(lengths):
     return Ids(np.ones(lengths.sum(), np.uint16), np.cumsum([0, *lengths]))
 
 
-@pytest.mark.parametrize("name", ["Multi30k", "Zipf", "trees", "summaries"])
+@pytest.mark.parametrize("name", ["Multi30k", "Zipf", "code", "summaries"])
 def test_nine_of_ten_positions_are_tokens(name):
     sides = map(ids_of, lengths_like(name, 30_000))
 

@@ -166,9 +166,9 @@ def test_refuses_options_that_exclude_each_other(tmp_path):
     path = write_model(tmp_path)
     file = pathlib.Path("s")
 
-    def refused(given, size=None, init_from=None, parsing=False):
+    def refused(given, size=None, init_from=None):
         with pytest.raises(UserError) as error:
-            check_vocabulary(given, size, init_from, parsing)
+            check_vocabulary(given, size, init_from)
         return str(error.value)
 
     message = refused(VocabularyOptions(symbols=file), None, file)
@@ -176,13 +176,11 @@ def test_refuses_options_that_exclude_each_other(tmp_path):
     assert message.endswith("--init-from s and --symbols")
     both = refused(VocabularyOptions(path, file))
     assert both.endswith("--tokenizer and --symbols")
-    parsing = refused(VocabularyOptions(path), parsing=True)
-    assert parsing.endswith("--tokenizer and --train-trees")
     # The model has 400 pieces, and had no padding.
     other = refused(VocabularyOptions(path), 400)
     assert "--tokenizer, 401 subwords. Received: --vocabulary-size 400" in other
     for size in (None, 401):
-        assert check_vocabulary(VocabularyOptions(path), size, None, False)
+        assert check_vocabulary(VocabularyOptions(path), size, None)
 
 
 def test_refuses_placeholders_that_a_model_lacks(tmp_path):
