@@ -109,25 +109,20 @@ class CorpusOptions:
         "code in a file of pairs or a set (default: the first of a tfds: set), or "
         "number of a column of a .tsv or .csv file",
         metavar="LANGUAGE",
-        tags=("of a set",),
     )
     target_language: str | None = option(
-        None,
-        "likewise (default: the other one of a tfds: set)",
-        metavar="LANGUAGE",
-        tags=("of a set",),
+        None, "likewise (default: the other one of a tfds: set)", metavar="LANGUAGE"
     )
     train_split: str | None = option(
         None,
         "of a set, or a part such as train[99%%:] (default: train)",
         metavar="SPLIT",
-        tags=("of a set",),
     )
     validation_split: str | None = option(
         None,
         "of a set, or a part such as train[99%%:] (default: validation)",
         metavar="SPLIT",
-        tags=("of a set", "digested"),
+        tags=("digested",),
     )
     data_dir: pathlib.Path | None = option(
         None,
@@ -279,7 +274,6 @@ DIGESTED = option_names_tagged(Options, "digested")
 NOT_COMPARED = (*DIGESTED, *option_names_tagged(Options, "not compared"))
 FILES = option_names_tagged(Options, "text file")
 PAIRS = option_names_tagged(Options, "pair file")
-TFDS_OPTIONS = option_names_tagged(Options, "of a set")
 LANGUAGES = ("source_language", "target_language")
 
 
