@@ -17,8 +17,7 @@ NUMBERS = {
 class CompiledSearches:
     """The compiled searches over a model.
 
-    They are dropped when weights are replaced, as by `quantize` or
-    `enable_lora`.
+    They are dropped when weights are replaced, as by `enable_lora`.
     """
 
     def __init__(self):
