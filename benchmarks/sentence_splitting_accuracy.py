@@ -1,8 +1,8 @@
-"""Measures sentence splitting against the sentences of a treebank.
+"""Measures sentence splitting on a text whose sentences are known.
 
-The words of the trees are put together by sacremoses. Where a sentence ends in
-no stop, as headings and what is spoken do, a new line begins, as it would on a
-page; only ends within a line are counted. The same is measured in lower case.
+Where a sentence ends in no stop, as headings and what is spoken do, a new line
+begins, as it would on a page; only ends within a line are counted. The same is
+measured in lower case.
 """
 
 import argparse
@@ -10,23 +10,14 @@ import pathlib
 import re
 
 import numpy as np
-import sacremoses
 import tensorflow as tf
 
 from command_line.errors import exit_on_user_error
+from command_line.text_files import read_lines
 from export.model.sentence_splitting import split_text
-from text_processing.treebanks import read_trees
 
 # Characters after a full stop that belong to its sentence.
 STOPPED = re.compile(r"[.!?…][\"'”’)\]]*$")
-
-
-def read_sentences(path: pathlib.Path, language: str) -> list[str]:
-    """Returns the sentences of a treebank, as text."""
-    detokenizer = sacremoses.MosesDetokenizer(lang=language)
-    return [
-        detokenizer.detokenize(tree.words, unescape=False) for tree in read_trees(path)
-    ]
 
 
 def measure(sentences: list[str], language: str) -> dict[str, float]:
@@ -54,15 +45,15 @@ def main(argv: list[str] | None = None) -> None:
         prog="python -m benchmarks.sentence_splitting_accuracy", description=__doc__
     )
     parser.add_argument(
-        "--trees",
+        "--input",
         type=pathlib.Path,
         required=True,
-        help="file in Penn Treebank form, plain or gzip",
+        help="text, one sentence a line, plain or gzip",
     )
     parser.add_argument("--language", default="en", help="code of ISO 639-1")
     options = parser.parse_args(argv)
     with exit_on_user_error():
-        sentences = read_sentences(options.trees, options.language)
+        sentences = list(read_lines(options.input))
         found = measure(sentences, options.language)
         lower = measure([s.lower() for s in sentences], options.language)
     print("| | as written | in lower case |\n|---|---|---|")

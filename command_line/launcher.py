@@ -54,8 +54,7 @@ def refuse_other_project() -> None:
 def main() -> None:
     refuse_other_project()
     parser = argparse.ArgumentParser(
-        "keras-transformer",
-        description="Each command has --help. Versions: python -m keras_transformer",
+        "keras-transformer", description="Each command has --help."
     )
     parser.add_argument(
         "command", choices=COMMANDS, metavar="COMMAND", help=", ".join(COMMANDS)

@@ -7,7 +7,7 @@ import dataclasses
 import pathlib
 import re
 
-from command_line.errors import UserError, exit_on_user_error, refuse_damage
+from command_line.errors import UserError, exit_on_user_error
 from command_line.options import (
     CommandParser,
     add_options,
@@ -48,28 +48,20 @@ PRECISIONS = {
     "litert": ("float32", "int8"),
     "ctranslate2": ("float32", "int8"),
 }
-# Sections 6.1 and 6.3: of translation, and of parsing.
-DEFAULTS = {
-    "beam_size": (4, 21),
-    "length_penalty": (0.6, 0.3),
-    "max_extra_length": (50, 300),
-    "penalty_offset": (5.0, 5.0),
-}
-RULES = ("no_repeat_ngram", "min_length", "constrain_trees")
+RULES = ("no_repeat_ngram", "min_length")
 ALIGNMENT = ("align_layer", "align_head")
 SERVER_OPTIONS = ("model_name", "signatures")
 # Those that other formats do not have.
 LACKING = {
-    "litert": (*SERVER_OPTIONS, "constrain_trees"),
+    "litert": SERVER_OPTIONS,
     "ctranslate2": (*SERVER_OPTIONS, *ALIGNMENT, *RULES),
 }
 
 
 def search_option(name: str, help: str, kind: type):
     """Declares an option whose default depends on the run."""
-    first, other = DEFAULTS[name]
-    of_task = "" if first == other else f"; {other} for parsing"
-    help += f" (default: {first}{of_task}; or the value of a converted run)"
+    default = getattr(SearchSettings, name)
+    help += f" (default: {default}, or the value of a converted run)"
     return option(None, help, kind=kind)
 
 
@@ -116,9 +108,6 @@ class ExportOptions:
         0, "length of the n-grams that a translation may not repeat; 0: no limit", int
     )
     min_length: int = option(0, "minimum number of tokens of a translation", int)
-    constrain_trees: bool = option(
-        False, "of a parser: write only trees with the words of the sentence"
-    )
     align_layer: int | None = option(
         None,
         "decoder layer whose attention aligns source and translation, from 0, "
@@ -187,25 +176,17 @@ def fill_in_defaults(options: ExportOptions) -> ExportOptions:
     """
     run_dir = options.run_dir[0]
     run = read_arguments(run_dir) or {}
-    path = run_dir / "arguments.json"
-    with refuse_damage(path):
-        is_parser = bool(run.get("arguments", {}).get("train_trees"))
-    if options.constrain_trees and not is_parser:
-        raise UserError(
-            "--constrain-trees must come with a run of --train-trees. "
-            f"Received: {run_dir}"
-        )
-    recorded = check_decoding(run.get("decoding", {}), path)
     defaults = {
-        name: recorded.get(name, values[is_parser]) for name, values in DEFAULTS.items()
+        **dataclasses.asdict(SearchSettings()),
+        **check_decoding(run.get("decoding", {}), run_dir / "arguments.json"),
+        "source_language": run.get("source_language") or "",
     }
-    defaults["source_language"] = run.get("source_language") or ""
     return dataclasses.replace(
         options,
         **{
             name: value
             for name, value in defaults.items()
-            if getattr(options, name) is None
+            if getattr(options, name, value) is None
         },
     )
 

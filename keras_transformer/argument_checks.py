@@ -9,7 +9,7 @@ from typing import ClassVar
 import keras
 import numpy as np
 
-HIDDEN = {"self", "args", "kwargs", "quantized"}  # The last is only for files.
+HIDDEN = {"self", "args", "kwargs"}
 
 
 class KnownArguments:
@@ -32,6 +32,8 @@ def check_argument_names(cls, given):
     names = {"input_shape", "input_dim"}  # As a layer of Keras.
     offered = dict(cls.arguments_of_parts)
     for base in cls.__mro__[:-1]:
+        if "__init__" not in vars(base):
+            continue
         own = inspect.signature(base.__init__).parameters.keys()
         names |= own
         if base.__module__.startswith("keras_transformer."):

@@ -10,7 +10,7 @@ from keras_transformer.argument_checks import (
     check_fraction,
     check_positive_int,
 )
-from keras_transformer.layers.composite_layer import CompositeMixin, Linear
+from keras_transformer.layers.composite_layer import CompositeMixin
 from keras_transformer.layers.decoder import Decoder
 from keras_transformer.layers.embedding import (
     PositionEmbedding,
@@ -250,18 +250,6 @@ class BaseModel(CompositeMixin, keras.Model):
             "metrics": [TokenAccuracy(), Perplexity()],
         }
         self.compile(**{**published, **kwargs})
-
-    def quantize(self, mode=None, config=None, filters=None, **kwargs):
-        """Quantizes the linear maps of the layers; see `keras.Model.quantize`.
-
-        The embedding matrix, which also computes the logits, is not quantized.
-        """
-        if filters is None:
-
-            def filters(layer):
-                return isinstance(layer, Linear)
-
-        super().quantize(mode, config=config, filters=filters, **kwargs)
 
     def overrides(self, *names):
         """Returns the names of the methods that a user's subclass overrides."""

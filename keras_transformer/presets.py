@@ -185,13 +185,6 @@ PRESETS = {
     "d-ls0.0": table_3("D", label_smoothing=0.0),
     "d-ls0.2": table_3("D", label_smoothing=0.2),
     "e-learned": table_3("E", positions="learned"),
-    # The paper says 4 layers, d_model 1024, and everything but dropout, rate
-    # and beam as in base: 8 heads (so d_k = 128, as in row C), d_ff 2048,
-    # 100,000 updates. It prints neither dropout nor rate. 0.2 is the residual
-    # dropout of tensor2tensor, which drops attention weights too.
-    "parsing": Preset("Section 6.3").replace(
-        num_layers=4, hidden_dim=1024, key_dim=128, value_dim=128, dropout=0.2
-    ),
     "tiny": own_preset(
         "corpora of some ten thousand pairs",
         num_layers=4,
@@ -212,19 +205,6 @@ PRESETS = {
         dropout=0.2,
         steps=30_000,
         warmup_steps=2_000,
-    ),
-    "parsing-small": own_preset(
-        "treebanks of some ten thousand trees",
-        num_layers=4,
-        hidden_dim=192,
-        intermediate_dim=768,
-        num_heads=4,
-        key_dim=48,
-        value_dim=48,
-        dropout=0.3,
-        steps=20_000,
-        warmup_steps=1_000,
-        norm="pre",
     ),
     "student-tiny": student("tiny", 2, 256, intermediate_dim=1536),
     "student-base-memory": student("base-memory", 4, 384, intermediate_dim=1536),

@@ -62,17 +62,6 @@ def test_the_block_about_a_run_folder_runs(run_dir, monkeypatch, tmp_path, capsy
     assert capsys.readouterr().out.endswith("\n")
 
 
-def test_the_block_about_trees_runs(capsys):
-    (restore,) = python_blocks(DOCS / "parsing.md")
-    names = {}
-
-    exec(restore, names)
-
-    expected = re.search(r"print\(tree\)  # (.*)", restore)[1]
-    assert capsys.readouterr().out == f"{expected}\n"
-    assert not names["repairs"]
-
-
 @pytest.mark.parametrize("page", [README, DOCS / "layers.md"])
 def test_blocks_about_layers_run(page, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")

@@ -1,1 +1,1 @@
-"""Text that training and exports both read: trees, placeholders, language tags."""
+"""Text that training and exports both read: placeholders, language tags."""

@@ -13,8 +13,8 @@ from typing import NamedTuple
 # what Moses's tokenizer writes.
 TOKENIZED = re.compile(r"\S\s[.,、。](?:\s|$)|@-@|&(?:apos|quot|#91|#93|#124);")
 TAG = re.compile(r"^<2[\w-]+> ")  # Of the target's language, before the sentence.
-# Thai and Lao end sentences with a blank, and a linearized tree ends in a bracket.
-WITHOUT_STOPS = re.compile(r"[\u0e00-\u0eff]|\)\S+$")
+# Thai and Lao end sentences with a blank.
+THAI_OR_LAO = re.compile(r"[\u0e00-\u0eff]")
 
 
 class Sign(NamedTuple):
@@ -46,7 +46,7 @@ def begins_in_lower_case(line: str) -> bool:
 def ends_without_stop(line: str) -> bool:
     last = line.rstrip()[-1:] or " "
     is_stop = unicodedata.category(last).startswith("P")
-    return not is_stop and not WITHOUT_STOPS.search(line)
+    return not is_stop and not THAI_OR_LAO.search(line)
 
 
 SIGNS = {

@@ -34,7 +34,7 @@ def group_for_bleu(
         UserError: If a tokenizer is missing.
     """
     groups, start = {}, 0
-    if given.corpus.is_parsing or given.validation.validate_bleu == 0:
+    if given.validation.validate_bleu == 0:
         return groups
     for part, _ in pairs[1].parts():
         codes = part.languages()
@@ -59,8 +59,7 @@ def describe_run(
     if start and start.transformer.source_vocabulary_size is not None:
         size = start.transformer.source_vocabulary_size
         arguments["source_vocabulary_size"] = size
-    if not given.corpus.is_parsing:
-        check_start(given, pairs[0], start)
+    check_start(given, pairs[0], start)
     tags = find_tags(pairs[0])
     languages = dataclasses.asdict(tags) if tags else {}
     sources = [corpus.languages()[0] for corpus in reversed(pairs)]

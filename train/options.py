@@ -39,12 +39,9 @@ python -m export --run-dir runs/mine --export-dir exports/mine
     makes a SavedModel of the run.
 """
 DEMO_VOCABULARY_SIZE = 1_500
-PARSING_VOCABULARY_SIZE = 16_000  # Section 6.3.
 VOCABULARY_SIZE = 8_000
 MAX_LENGTH = 256
-PARSING_MAX_LENGTH = 512  # A tree has more symbols than its sentence words.
 PRESET = "base"
-PARSING_PRESET = "parsing"
 PAPER_RECIPE, CORPUS_SIZE_RECIPE = "paper", "corpus-size"
 # Presets whose numbers of training follow the size of the corpus by default.
 CORPUS_SIZE_PRESETS = "tiny", "small"
@@ -64,19 +61,12 @@ PAIR_FILE = {
     ".jsonl, .json, each may be gzip, .parquet, or .zip of OPUS",
     "tags": ("pair file", "digested"),
 }
-TREE_FILE = {
-    **PATH,
-    "help": "for a parser (Section 6.3): bracketed trees, UTF-8, may be gzip",
-    "tags": ("tree file", "digested"),
-}
 
 
 @dataclasses.dataclass(frozen=True)
 class CorpusOptions:
     """The text that a run learns from."""
 
-    train_trees: pathlib.Path | None = option(None, **TREE_FILE)
-    validation_trees: pathlib.Path | None = option(None, **TREE_FILE)
     dataset: str | None = option(
         None,
         "demo, the embedded English-Spanish one, a translation set of TensorFlow "
@@ -118,31 +108,25 @@ class CorpusOptions:
         "code in a file of pairs or a set (default: the first of a tfds: set), or "
         "number of a column of a .tsv or .csv file",
         metavar="LANGUAGE",
-        tags=("of a set",),
     )
     target_language: str | None = option(
-        None,
-        "likewise (default: the other one of a tfds: set)",
-        metavar="LANGUAGE",
-        tags=("of a set",),
+        None, "likewise (default: the other one of a tfds: set)", metavar="LANGUAGE"
     )
     train_split: str | None = option(
         None,
         "of a set, or a part such as train[99%%:] (default: train)",
         metavar="SPLIT",
-        tags=("of a set",),
     )
     validation_split: str | None = option(
         None,
         "of a set, or a part such as train[99%%:] (default: validation)",
         metavar="SPLIT",
-        tags=("of a set", "digested"),
+        tags=("digested",),
     )
     vocabulary_size: int | None = option(
         None,
         f"subwords of both languages together (default: "
-        f"{VOCABULARY_SIZE}; {DEMO_VOCABULARY_SIZE} for the demo, "
-        f"{PARSING_VOCABULARY_SIZE} for parsing)",
+        f"{VOCABULARY_SIZE}; {DEMO_VOCABULARY_SIZE} for the demo)",
         kind=int,
     )
     tokenizer: pathlib.Path | None = option(
@@ -154,7 +138,7 @@ class CorpusOptions:
     max_length: int | None = option(
         None,
         "longest side of a pair, in tokens; longer pairs are dropped "
-        f"(default: {MAX_LENGTH}; {PARSING_MAX_LENGTH} for parsing)",
+        f"(default: {MAX_LENGTH})",
         kind=positive(int),
     )
     allow_validation_in_training: bool = option(
@@ -175,10 +159,6 @@ class CorpusOptions:
         kind=pathlib.Path,
         tags=("not recorded",),
     )
-
-    @property
-    def is_parsing(self) -> bool:
-        return self.train_trees is not None
 
     @property
     def holds_out(self) -> bool:
@@ -204,9 +184,8 @@ class RunOptions:
     )
     preset: str | None = option(
         None,
-        f"one of {', '.join(PRESETS)} (Table 3, Section 6.3, and some of "
-        f"ours; default: {PRESET}, {PARSING_PRESET} for parsing, or that of "
-        "--init-from)",
+        f"one of {', '.join(PRESETS)} (Table 3, and some of ours; default: "
+        f"{PRESET}, or that of --init-from)",
         metavar="NAME",
         tags=("not compared",),
     )
@@ -286,8 +265,6 @@ DIGESTED = option_names_tagged(Options, "digested")
 NOT_COMPARED = (*DIGESTED, *option_names_tagged(Options, "not compared"))
 FILES = option_names_tagged(Options, "text file")
 PAIRS = option_names_tagged(Options, "pair file")
-TREES = option_names_tagged(Options, "tree file")
-TFDS_OPTIONS = option_names_tagged(Options, "of a set")
 LANGUAGES = ("source_language", "target_language")
 
 

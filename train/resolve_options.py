@@ -30,10 +30,6 @@ EXCLUDED = {
     "train_split": ("mixture",),  # A source of it names its own.
     "validation_size": ("dataset", "validation_pairs", "validation_source"),
 }
-NOT_OF_TREES = (
-    *("dataset", *options.PAIRS, *options.FILES, "mixture", *options.TFDS_OPTIONS),
-    *("placeholders", "validation_size", "validate_bleu", "bleu_tokenize"),
-)
 
 
 def resolve(
@@ -64,9 +60,7 @@ def resolve(
         given = fill_in_recipe(given, preset, earlier or {}, num_pairs)
     if given.run.both_directions:
         refuse_obstacles("--both-directions", found)
-    tokenizer = check_tokenizer(
-        given.corpus.tokenizer, given.corpus.vocabulary_size, given.corpus.is_parsing
-    )
+    tokenizer = check_tokenizer(given.corpus.tokenizer, given.corpus.vocabulary_size)
     numbers = dataclasses.asdict(given.hyperparameters).items()
     preset = preset.replace(**{n: x for n, x in numbers if x is not None})
     given.training.check_schedule(preset)
@@ -78,7 +72,7 @@ def resolve(
     filled = {
         **default_sizes(given, start, tokenizer),
         "train_split": "train" if is_set else None,
-        "preset": None if start else default_preset(given),
+        "preset": None if start else options.PRESET,
         "batch_tokens": BATCH_TOKENS,
         "schedule": INVERSE_SQRT,
         "both_directions": False,
@@ -92,10 +86,7 @@ def default_sizes(
     given: Options, start: FinishedRun | None, tokenizer: bytes | None
 ) -> dict:
     size, length = options.VOCABULARY_SIZE, options.MAX_LENGTH
-    if given.corpus.is_parsing:
-        size = options.PARSING_VOCABULARY_SIZE
-        length = options.PARSING_MAX_LENGTH
-    elif given.corpus.dataset == "demo":
+    if given.corpus.dataset == "demo":
         size = options.DEMO_VOCABULARY_SIZE
     if start:
         size = start.arguments["vocabulary_size"]
@@ -109,7 +100,7 @@ def choose_preset(given: Options, start: FinishedRun | None) -> Preset:
     """Returns the preset, without the numbers that options replace."""
     if given.run.preset is None and start:
         return start.preset
-    return require_preset(given.run.preset or default_preset(given))
+    return require_preset(given.run.preset or options.PRESET)
 
 
 def require_preset(name: str) -> Preset:
@@ -121,16 +112,12 @@ def require_preset(name: str) -> Preset:
         raise UserError(message.replace("preset=", "--preset ")) from None
 
 
-def default_preset(given: Options) -> str:
-    return options.PARSING_PRESET if given.corpus.is_parsing else options.PRESET
-
-
 def choose_recipe(given: Options, earlier: dict | None, obstacles: list[str]) -> str:
     """Returns the recipe that is given, or the default.
 
     Numbers of training follow the size of the corpus by default for the presets
-    tiny and small, but not for the demo, parsing, fine-tuning, on several
-    machines, or for a run that began without.
+    tiny and small, but not for the demo, fine-tuning, on several machines, or for
+    a run that began without.
     """
     recipe = given.run.recipe
     if recipe == CORPUS_SIZE_RECIPE:
@@ -162,12 +149,8 @@ def resolve_validation(validation: ValidationOptions) -> ValidationOptions:
 
 
 def find_obstacles(given: Options) -> list[str]:
-    """Returns what makes a run other than a new translation model.
-
-    That is another task, a model to start from, or several machines.
-    """
+    """Returns what makes a run other than a new model on one machine."""
     obstacles = {
-        "--train-trees": given.corpus.is_parsing,
         "--init-from": given.run.init_from is not None,
         "TF_CONFIG": multi_worker.is_multi_worker(),
     }
@@ -177,7 +160,7 @@ def find_obstacles(given: Options) -> list[str]:
 def refuse_obstacles(option: str, obstacles: list[str]) -> None:
     if obstacles:
         raise UserError(
-            f"{option} is for translation models that start from random weights "
+            f"{option} is for models that start from random weights "
             f"on one machine. Received: {obstacles[0]}"
         )
 
@@ -189,15 +172,6 @@ def check_corpus(given: Options) -> None:
     def flags(names: Iterable[str]) -> list[str]:
         return [flag(name) for name in names if asked[name]]
 
-    if trees := flags(options.TREES):
-        wanted = [flag(name) for name in options.TREES]
-        found = [*trees, *flags(NOT_OF_TREES)]
-        if found != wanted:
-            raise UserError(
-                f"a parser needs {' and '.join(wanted)}, without other corpora "
-                f"and options of text or BLEU. Received: {', '.join(found)}"
-            )
-        return
     places = zip(options.PAIRS, options.FILES[::2], options.FILES[1::2], strict=True)
     for pairs, *sides in places:
         found, texts = flags([pairs, *sides]), [flag(side) for side in sides]

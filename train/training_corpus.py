@@ -6,8 +6,7 @@ import re
 from collections.abc import Collection
 
 from command_line.errors import UserError
-from train import options
-from train.data.corpus import SIDES, Corpus, Mixture, TreePairs, read_all, write_pairs
+from train.data.corpus import SIDES, Corpus, Mixture, read_all, write_pairs
 from train.data.corpus_loading import Source, open_corpus, open_files, read_mixture
 from train.data.derived_corpora import (
     InLanguages,
@@ -16,7 +15,6 @@ from train.data.derived_corpora import (
     WithPlaceholders,
     with_temperature,
 )
-from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.held_out import hold_out
 from train.options import CorpusOptions, Options
 
@@ -24,11 +22,6 @@ from train.options import CorpusOptions, Options
 def load_corpus(given: Options) -> tuple[Corpus, Corpus]:
     """Returns the training and the validation pairs."""
     corpus, cache = given.corpus, given.cache
-    if corpus.is_parsing:
-        paths = [getattr(corpus, name) for name in options.TREES]
-        return tuple(
-            DigestCachedCorpus(TreePairs(path), [path], cache) for path in paths
-        )
     sources, has_tags = open_sources(given)
     if corpus.holds_out:
         validation = [s.validation for s in sources if s.validation is not None]

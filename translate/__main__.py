@@ -8,7 +8,6 @@ is split into sentences, which are translated; the rest is kept.
 import collections
 import contextlib
 import dataclasses
-import itertools
 import pathlib
 import sys
 from collections.abc import Iterator
@@ -32,7 +31,6 @@ from translate.line_batching import print_warnings, translate_lines
 from translate.loading import TranslatorOptions, load
 from translate.runtime.runtime import Runtime
 from translate.sampling import SamplingOptions, make_sampler
-from translate.scoring.parse_scores import describe_repairs, repair_trees
 
 LINES = "lines"  # Not documents: alignment of lines matters to corpora.
 
@@ -51,11 +49,6 @@ class TranslateOptions(TranslatorOptions):
         "standard output)",
         kind=pathlib.Path,
         metavar="FILE",
-    )
-    trees: bool = option(
-        False,
-        "of a parsing model: write trees in Penn Treebank form; malformed "
-        "ones are repaired, and counted on standard error",
     )
     format: str | None = option(
         None,
@@ -80,9 +73,8 @@ def check_options(options: TranslateOptions) -> None:
     format = choose_format(options, path)
     kind = "a folder" if path and path.is_dir() else f"--format {format}"
     other = kind if kind != f"--format {LINES}" else options.glossary and "--glossary"
-    for name, given in (("trees", options.trees), ("sample", options.sampling.sample)):
-        if given and other:
-            raise UserError(f"--{name} must be left out with {other}. Received: both")
+    if options.sampling.sample and other:
+        raise UserError(f"--sample must be left out with {other}. Received: both")
     if path and output and output.exists() and output.samefile(path):
         raise UserError(
             f"--output must be another file than --input. Received: {output}"
@@ -151,19 +143,13 @@ def translate_each_line(
     translate = None
     if options.sampling.sample:
         translate = make_sampler(runtime, options.sampling)
-    counts, repairs = collections.Counter(), collections.Counter()
-    if options.trees:
-        lines, sentences = itertools.tee(lines)
+    counts = collections.Counter()
     translations = translate_lines(
         runtime, lines, options.batch_tokens, counts, translate
     )
-    if options.trees:
-        translations = repair_trees(sentences, translations, repairs)
     for translation in show_progress(translations):
         yield translation + b"\n"
     print_warnings(counts)
-    if options.trees:
-        print(describe_repairs(repairs), file=sys.stderr)
 
 
 def main(argv: list[str] | None = None) -> None:

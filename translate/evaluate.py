@@ -1,7 +1,4 @@
-"""Scores an exported model on a test set: sacreBLEU, chrF and speed.
-
-A parsing model is scored on --trees, by labelled brackets.
-"""
+"""Scores an exported model on a test set: sacreBLEU, chrF and speed."""
 
 import collections
 import dataclasses
@@ -13,28 +10,23 @@ import numpy as np
 
 from command_line import bleu_tokenizer
 from command_line.errors import UserError, exit_on_user_error
-from command_line.options import flag, option, parse_command
+from command_line.options import option, parse_command
 from command_line.progress import show_progress
 from command_line.text_files import read_lines
 from documents.glossary import Glossary
-from text_processing.treebanks import read_trees
+from translate import translation_scores
 from translate.line_batching import print_warnings, translate_lines
 from translate.loading import TranslatorOptions, load
-from translate.scoring import parse_scores, translation_scores
 
-OF_TRANSLATIONS = ("bleu_tokenize", "paper_bleu", "confidence", "at_least", "glossary")
 FILE = {"kind": pathlib.Path, "metavar": "FILE"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateOptions(TranslatorOptions):
-    source: pathlib.Path | None = option(
-        None, "sentences, one a line; any file may be gzip", **FILE
+    source: pathlib.Path = option(
+        help="sentences, one a line; any file may be gzip", **FILE
     )
-    reference: pathlib.Path | None = option(None, "their translations", **FILE)
-    trees: pathlib.Path | None = option(
-        None, "in place of both: bracketed trees", **FILE
-    )
+    reference: pathlib.Path = option(help="their translations", **FILE)
     bleu_tokenize: str | None = option(None, bleu_tokenizer.HELP, metavar="NAME")
     paper_bleu: str | None = option(
         None,
@@ -59,25 +51,8 @@ def parse_options(argv: list[str] | None = None) -> EvaluateOptions:
     return parse_command("translate.evaluate", __doc__, EvaluateOptions, argv)
 
 
-def check_test_set(options: EvaluateOptions) -> None:
-    """Refuses no test set or two, and options of the other kind of test set."""
-    given = [n for n in ("source", "reference", "trees") if getattr(options, n)]
-    if given not in (["source", "reference"], ["trees"]):
-        raise UserError(
-            "the test set must be --source and --reference, or --trees. "
-            f"Received: {', '.join(map(flag, given)) or 'neither'}"
-        )
-    if options.trees:
-        for name in OF_TRANSLATIONS:
-            if getattr(options, name):
-                raise UserError(f"{flag(name)} is of translations. Received: --trees")
-
-
-def read_test_set(options: EvaluateOptions) -> tuple[list[str], list]:
-    """Returns sentences and their references: translations or trees."""
-    if options.trees:
-        trees = list(read_trees(options.trees))
-        return [" ".join(tree.words) for tree in trees], trees
+def read_test_set(options: EvaluateOptions) -> tuple[list[str], list[str]]:
+    """Returns sentences and their reference translations."""
     sources = list(read_lines(options.source))
     references = list(read_lines(options.reference))
     if len(references) != len(sources):
@@ -91,8 +66,6 @@ def read_test_set(options: EvaluateOptions) -> tuple[list[str], list]:
 
 def choose_tokenizer(options: EvaluateOptions) -> str:
     """Returns the name of BLEU's tokenizer, which must be installed."""
-    if options.trees:
-        return bleu_tokenizer.DEFAULT
     tokenize = options.bleu_tokenize or bleu_tokenizer.choose_tokenizer(
         bleu_tokenizer.language_of(options.reference)
     )
@@ -101,7 +74,6 @@ def choose_tokenizer(options: EvaluateOptions) -> str:
 
 
 def run(options: EvaluateOptions) -> None:
-    check_test_set(options)
     sources, references = read_test_set(options)
     if options.paper_bleu:
         # It may be refused.
@@ -115,15 +87,12 @@ def run(options: EvaluateOptions) -> None:
     counts = collections.Counter()
     outputs = translate_lines(runtime, lines, options.batch_tokens, counts)
     outputs = show_progress(outputs, len(lines))
-    translations = list(map(parse_scores.decode_utf8, outputs))
+    translations = [output.decode("utf-8", errors="replace") for output in outputs]
     seconds = time.monotonic() - started
     print_warnings(counts)
-    if options.trees:
-        results = parse_scores.score(references, translations)
-    else:
-        results = translation_scores.score(
-            translations, references, options.paper_bleu, options.confidence, tokenize
-        )
+    results = translation_scores.score(
+        translations, references, options.paper_bleu, options.confidence, tokenize
+    )
     results["truncated"] = counts["truncated"]
     if options.glossary:
         results["terms"] = count_terms(runtime.glossary, sources, translations)
@@ -152,8 +121,7 @@ def print_results(
     if options.json:
         print(json.dumps({**results, "sentences_per_second": speed}, indent=2))
         return
-    kind = parse_scores if options.trees else translation_scores
-    print("\n".join(kind.describe_scores(results)))
+    print("\n".join(translation_scores.describe_scores(results)))
     if terms := results.get("terms"):
         share = 100 * terms["translated"] / max(1, terms["count"])
         print(f"{'terms':18}{share:6.2f}  % of {terms['count']:,}")

@@ -69,7 +69,7 @@ def load_keras_hub(setting: Setting) -> Translate:
     def search(source_ids, length):
         memory_mask = padding_mask(source_ids)
         memory = transformer.encode(source_ids, training=False)
-        caches, memory_caches = transformer.decoder.make_cache(memory, length)
+        caches, memory_caches = transformer.decoder.make_cache(length, memory)
 
         def next_step(prompt, pairs, index):
             caches = tuple(FixedCache(*pair, index - 1) for pair in pairs)

@@ -60,7 +60,6 @@ def make_inputs(signature, sentences: list[str], translator) -> dict:
         "source": text,
         "target": text,
         "prefix": np.full(text.shape, b"", object),
-        "ids": translator.tokenizer.tokenize(sentences).to_tensor().numpy(),
         "length_penalty": np.full(text.shape, settings.length_penalty, np.float32),
         "max_extra_length": np.full(text.shape, settings.max_extra_length, np.int32),
     }

@@ -100,8 +100,6 @@ def check_model(transformer: Transformer) -> None:
         lacking.append(f"a decoder of {architecture.decoder_mixer}")
     if parts := transformer.custom_parts():
         lacking.append(f"{', '.join(parts)} of {type(transformer).__name__}")
-    if transformer.get_config().get("quantized"):
-        lacking.append("weights that `quantize` has changed")
     if architecture.activation not in ACTIVATIONS:
         lacking.append(f"{architecture.activation}, none of {', '.join(ACTIVATIONS)}")
     if lacking:

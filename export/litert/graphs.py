@@ -42,19 +42,13 @@ def make_encoder(transformer: Transformer, max_length: int, precision: str) -> C
     Its input is `ids`, int32 `(B, S)`, `S` at most `max_length`, with 0 as padding.
     Its outputs are `memory_mask`, `(B, 1, S)`, 0 or `FORBIDDEN`; `memory_keys_0`,
     `(H, B, d_k, S)`, divided by `sqrt(d_k)`, `memory_values_0`, `(H, B, S, d_v)`,
-    and so on. A subclass that computes something else, and a model that `quantize` has
-    changed, are refused.
+    and so on. A subclass that computes something else is refused.
     """
     if not is_supported(transformer):
         raise UserError(
             "--format must be saved_model for a model that replaces `encode`, "
             "`decode_states`, the embedding or a stack. "
             f"Received: {type(transformer).__name__}"
-        )
-    if transformer.get_config().get("quantized"):
-        raise UserError(
-            "--format must be saved_model for a model that `quantize` has "
-            "changed. Received: --format litert"
         )
     positions = encode_positions(transformer, max_length)
 

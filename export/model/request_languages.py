@@ -55,21 +55,16 @@ class RequestLanguages:
         self.num_target = sum(each.is_forced for each in self._languages)
         self.num_source = len(self._languages) - self.num_target
 
-    def inputs_of(self, signature: str) -> list[tf.TensorSpec]:
-        """Returns the inputs that a signature needs besides its own."""
-        return [spec(each.name) for each in self._of(signature) if len(each.codes) > 1]
+    @property
+    def inputs(self) -> list[tf.TensorSpec]:
+        """The inputs that a signature needs besides its own."""
+        return [spec(each.name) for each in self._languages if len(each.codes) > 1]
 
-    def _of(self, signature: str) -> list[Language]:
-        """Returns the languages whose tags a signature adds."""
-        has_tags = signature == "translate_ids"
-        return [each for each in self._languages if each.is_forced or not has_tags]
-
-    def add_inputs(self, signature: str, method: Callable) -> Callable:
-        """Returns the method of a signature with `inputs_of` before its own."""
-        languages = self._of(signature)
-        if not languages:
+    def add_inputs(self, method: Callable) -> Callable:
+        """Returns the method of a signature with `inputs` before its own."""
+        if not self._languages:
             return method
-        names = [each.name for each in self.inputs_of(signature)]
+        names = [each.name for each in self.inputs]
         parameters = inspect.signature(method).parameters
 
         def answer(*inputs):
@@ -83,8 +78,8 @@ class RequestLanguages:
                 *(
                     tf.concat([none, *(read(x, given, count) for x in some)], axis=1)
                     for some in (
-                        [each for each in languages if not each.is_forced],
-                        [each for each in languages if each.is_forced],
+                        [each for each in self._languages if not each.is_forced],
+                        [each for each in self._languages if each.is_forced],
                     )
                 )
             )

@@ -1,7 +1,7 @@
 """Searches of an export, from ids to hypotheses; signatures share one graph."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -47,8 +47,6 @@ class SearchSettings:
             Larger requests are divided.
         source_language: String, ISO 639-1 code; its abbreviations do not end a
             sentence when documents are split. `""` for no abbreviations.
-        constrain_trees: Bool, whether a parsing model may only write trees of
-            the sentence's words, see `TreeConstraint`.
     """
 
     beam_size: int = 4
@@ -62,16 +60,14 @@ class SearchSettings:
     source_language: str = ""
     no_repeat_ngram: int = 0
     min_length: int = 0
-    constrain_trees: bool = False
 
 
 class Search(tf.Module):
     """Beam search over built `Transformer`s with an export's settings.
 
-    Ids from `vocabulary_size` on are never chosen. `find_leaves` is a function
-    from source ids `(B, S)` to a `TreeConstraint`, or `None` for translations.
-    Prefixes begin with so many tags (`num_tags`). The attribute `options` are the
-    `SearchOptions` for the best translation.
+    Ids from `vocabulary_size` on are never chosen. Prefixes begin with so many tags
+    (`num_tags`). The attribute `options` are the `SearchOptions` for the best
+    translation.
     """
 
     def __init__(
@@ -79,12 +75,10 @@ class Search(tf.Module):
         transformers: Sequence[Transformer],
         vocabulary_size: int,
         settings: SearchSettings,
-        find_leaves: Callable | None = None,
         num_tags: int = 0,
     ):
         super().__init__(name="search")
-        self._find_leaves = lambda: find_leaves  # Not tracked: see `TextModel`.
-        self._transformers = lambda: transformers
+        self._transformers = lambda: transformers  # Not tracked: see `TextModel`.
         self._settings = settings
         padded = range(vocabulary_size, transformers[0].vocabulary_size)
         self.options = SearchOptions(
@@ -165,7 +159,6 @@ class Search(tf.Module):
     def _search(self, source_ids, max_lengths, options, prefix_ids=None):
         """Searches for all sentences at once."""
         transformer, kernel = self._model()
-        options = self._with_trees(options, source_ids)
         return search_in_graph(
             transformer, source_ids, max_lengths, options, prefix_ids, kernel
         )
@@ -181,7 +174,7 @@ class Search(tf.Module):
                 source_ids,
                 max_lengths,
                 Sampling(**sampling),
-                self._with_trees(options, source_ids),
+                options,
                 prefix_ids,
                 kernel,
             )
@@ -232,7 +225,6 @@ class Search(tf.Module):
         transformer, kernel = self._model()
         model = make_graph_model(transformer, source_ids, options.beam_size, kernel)
         limits = limits_of(lengths, self._settings.max_extra_length)
-        options = self._with_trees(options, source_ids)
         limits = model.limit(limits)
         _, trace = trace_beam_search(model, options, limits, prefix_ids)
         return trace
@@ -243,13 +235,6 @@ class Search(tf.Module):
         if len(transformers) == 1:
             return transformers[0], kernels[0]
         return transformers, kernels
-
-    def _with_trees(self, options, source_ids):
-        """Returns the options with the constraint to trees, if there is one."""
-        find_leaves = self._find_leaves()
-        if find_leaves is None:
-            return options
-        return dataclasses.replace(options, tree=find_leaves(source_ids))
 
 
 def limits_of(lengths, max_extra_length, least=0):

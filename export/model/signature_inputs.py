@@ -25,7 +25,6 @@ INPUTS = {
         spec("max_extra_length", tf.int32),
         spec("prefix"),
     ),
-    "translate_ids": (spec("ids", tf.int32, 2),),
     "translate_document": TEXT,
     "sample": (
         *TEXT,
@@ -44,7 +43,6 @@ DEFAULT_SIGNATURES = (
     "serving_default",
     "translate_nbest",
     "translate_options",
-    "translate_ids",
     "translate_document",
     "score",
     "align",

@@ -9,7 +9,7 @@ from export.model.request_splitting import MAX_CHUNK_BYTES, in_chunks
 from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.tensorflow.search_loop import longest_limit
-from keras_transformer.special_ids import EOS_ID, PADDING_ID, UNKNOWN_ID
+from keras_transformer.special_ids import EOS_ID, PADDING_ID
 from text_processing.language_tags import LanguageTags
 
 
@@ -111,26 +111,6 @@ class TextModel(tf.Module):
             ),
         )
         return self.cut(ids, limit)[:, : longest_limit(lengths)], lengths, was_cut
-
-    def read_ids(self, ids):
-        """Like `tokenize`, for ids `(B, S)` of a client's own tokenizer, with tags.
-
-        A row ends before its first EOS or padding. Numbers that are not ids of a
-        source count as unknown.
-        """
-        # One more than the limit, to detect longer sources.
-        ids = ids[:, : self.sequence_length + 1]
-        known = (ids >= 0) & (ids < self.tokenizer.source_vocabulary_size)
-        ids = tf.where(known, ids, UNKNOWN_ID)
-        ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=EOS_ID)
-        ids = tf.where(ids == PADDING_ID, EOS_ID, ids)
-        ends = tf.cumsum(tf.cast(ids == EOS_ID, tf.int32), 1, exclusive=True)
-        ids = tf.where(ends > 0, PADDING_ID, ids)
-        was_cut = tf.reduce_any(padding_mask(ids[:, self.sequence_length :]), 1)
-        ids = self.cut(ids, self.sequence_length)
-        lengths = tf.reduce_sum(tf.cast(padding_mask(ids), tf.int32), axis=1)
-        is_empty = lengths <= 1 + self.languages.num_source
-        return ids[:, : longest_limit(lengths)], tf.where(is_empty, 1, lengths), was_cut
 
     def cut(self, ids, limit):
         """Cuts padded ids at the limit and ends them in EOS."""

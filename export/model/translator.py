@@ -30,7 +30,6 @@ from export.model.search import (
 from export.model.sentence_splitting import find_unknown_symbols
 from export.model.signature_inputs import DEFAULT_SIGNATURES, INPUTS
 from export.model.tokenized_model import TextModel
-from export.model.tree_leaves import TreeLeaves
 from keras_transformer import Transformer
 from keras_transformer.special_ids import EOS_ID, PADDING_ID
 from text_processing.language_tags import LanguageTags
@@ -83,16 +82,10 @@ class Translator(tf.Module):
         )
         self.sequence_length = self._model.sequence_length
         self.precision = transformers[0].dtype_policy.name
-        find_leaves = None
-        if settings.constrain_trees:
-            find_leaves = TreeLeaves(
-                self.tokenizer, protos[0], transformers[0].vocabulary_size
-            )
         self._search = Search(
             transformers,
             self.tokenizer.vocabulary_size,
             settings,
-            find_leaves,
             self._model.languages.num_target,
         )
         decoder = ForcedDecoder(self._model, settings)
@@ -106,9 +99,9 @@ class Translator(tf.Module):
         signatures = {
             name: tf.function(
                 self._model.languages.add_inputs(
-                    name, methods.get(name) or getattr(self, name)
+                    methods.get(name) or getattr(self, name)
                 ),
-                input_signature=[*self._model.languages.inputs_of(name), *INPUTS[name]],
+                input_signature=[*self._model.languages.inputs, *INPUTS[name]],
                 autograph=False,
             )
             for name in names
@@ -237,24 +230,6 @@ class Translator(tf.Module):
         sampling["seeds"] = sampling.pop("seed")
         search = functools.partial(self._search.sample, **sampling)
         return {**self._describe(text, search), "error": error}
-
-    def translate_ids(self, ids: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Translates token ids `(B, S)`, for clients with their own tokenizer.
-
-        Each row is ended by 1, or by 0 or the row's end, where 1 is put. Later
-        ids are ignored: TF Serving pads with a tensor's first element. Numbers
-        that are not ids of a source count as unknown. The output `"ids"`, int32
-        `(B, L)`, is ended by 1 and padded with 0.
-        """
-        ids, lengths, cut = self._model.read_ids(ids)
-        languages = self._model.languages
-        found = self._search(ids, lengths, prefix_ids=languages.tags.target)
-        found = clear_empty(found, lengths, cut)
-        return {
-            "ids": found.ids[:, 0, languages.num_target :],
-            "score": found.scores[:, 0],
-            "truncated": found.truncated[:, 0],
-        }
 
     def translate_document(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Translates documents: their sentences, not the text between them.

@@ -17,7 +17,7 @@ from keras_transformer.argument_checks import (
     check_sequence_shape,
     check_sequences,
 )
-from keras_transformer.layers.cache import FixedCache, GrowingCache
+from keras_transformer.layers.cache import FixedCache
 from keras_transformer.layers.composite_layer import (
     CompositeLayer,
     LayerOutput,
@@ -136,10 +136,10 @@ class MultiHeadAttention(CompositeLayer):
             `(B, T, S)` or `(B, H, T, S)`.
         use_causal_mask: Bool, whether query `i` attends only to keys up to `i`,
             counted from the end of `cache` if there is one.
-        cache: `GrowingCache` or `FixedCache`, to which the keys and values of
-            `value` are appended; the queries attend to all keys that it then
-            holds. The masks of keys are ignored, since Keras fills them for
-            the new keys only.
+        cache: `FixedCache`, to which the keys and values of `value` are
+            appended; the queries attend to all keys that it then holds. The
+            masks of keys are ignored, since Keras fills them for the new keys
+            only.
         return_attention_scores: Bool, whether to return the weights too.
         training: Bool, whether dropout is on.
 
@@ -256,7 +256,7 @@ class MultiHeadAttention(CompositeLayer):
         if use_causal_mask:
             length = ops.shape(query)[1]
             causal = causal_mask(length, key_length, start_index)
-        elif isinstance(cache, FixedCache):
+        elif cache is not None:
             # Positions of the cache that are still empty are masked.
             causal = ops.less(ops.arange(key_length)[None], cache.length)
         mask = combine_masks(padding, attention_mask, causal)
@@ -295,17 +295,12 @@ class MultiHeadAttention(CompositeLayer):
         outputs = self.output_projection(self._merge_heads(outputs))
         return LayerOutput(outputs, weights)
 
-    def make_cache(self, rows, max_length=None):
-        """Makes an empty cache of `max_length` positions; if `None`, it grows."""
-        # The length 0 is statically unknown if `rows` is, so that a loop may
-        # lengthen it.
-        length = 0 * rows if max_length is None else max_length
+    def make_cache(self, rows, max_length):
+        """Makes an empty cache of `max_length` positions."""
         keys, values = (
-            ops.zeros((rows, self.num_heads, length, features), self.compute_dtype)
+            ops.zeros((rows, self.num_heads, max_length, features), self.compute_dtype)
             for features in (self.key_dim, self.value_width)
         )
-        if max_length is None:
-            return GrowingCache(keys, values)
         return FixedCache(keys, values, ops.zeros((), "int32"))
 
     def _split_heads(self, x):

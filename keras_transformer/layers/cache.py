@@ -12,28 +12,6 @@ from keras import ops
 from keras_transformer.argument_checks import static_int
 
 
-class GrowingCache(NamedTuple):
-    """Keys and values of the positions so far; it grows with each step.
-
-    XLA and JAX cannot compile a loop over it.
-    """
-
-    keys: Any  # (B, H, L, d_k)
-    values: Any  # (B, H, L, d_v)
-
-    @property
-    def length(self):
-        """The number of positions it holds."""
-        return ops.shape(self.keys)[2]
-
-    def append(self, keys, values):
-        """Returns a cache extended by `T` positions, `(B, H, T, d)`."""
-        return GrowingCache(
-            ops.concatenate([self.keys, keys], axis=2),
-            ops.concatenate([self.values, values], axis=2),
-        )
-
-
 class FixedCache(NamedTuple):
     """Keys and values with a capacity of `L` positions, initially zeros."""
 

@@ -30,10 +30,6 @@ class Linear(keras.layers.Dense):
         rows = super().call(rows, training=training)
         return ops.reshape(rows, (*batch_and_length(inputs), self.units))
 
-    def quantize(self, mode=None, type_check=True, config=None):
-        # Dense refuses subclasses, which may compute something else.
-        return super().quantize(mode, type_check=False, config=config)
-
 
 def batch_and_length(x):
     """Returns the first two sizes of `x`, with -1 for an unknown batch size."""
@@ -61,42 +57,16 @@ class LayerOutput(NamedTuple):
 
 
 class CompositeMixin(KnownArguments):
-    """Creates the sub-layers of a layer or model, and saves how they are.
+    """Creates the sub-layers of a layer or model.
 
     A sub-layer has the dtype policy and `trainable` of its parent at that time,
-    also if the parent was frozen before it was built. After `quantize`,
-    `get_config` contains the policies of the quantized sub-layers, without
-    which their weights could not be loaded.
-
-    Args:
-        quantized: Dict from the path of a sub-layer, such as
-            `"attention/query"`, to a part of its config, from `get_config`.
+    also if the parent was frozen before it was built.
     """
 
-    def __init__(self, *args, quantized=None, **kwargs):
-        super().__init__(*args, **kwargs)
-        self._quantized = dict(quantized or {})
-
-    def make_sublayer(self, layer_class, *args, name, **kwargs):
+    def make_sublayer(self, layer_class, *args, **kwargs):
         """Creates a sub-layer; saved weights depend on its attribute's name."""
-        if issubclass(layer_class, CompositeMixin):
-            prefix = f"{name}/"
-            kwargs["quantized"] = {
-                path.removeprefix(prefix): config
-                for path, config in self._quantized.items()
-                if path.startswith(prefix)
-            }
-        own = {"dtype": self.dtype_policy, "trainable": self.trainable, "name": name}
-        layer = layer_class(*args, **own, **kwargs)
-        if name in self._quantized:
-            config = {**layer.get_config(), **self._quantized[name]}
-            return layer_class.from_config(config)
-        return layer
-
-    def get_config(self):
-        config = super().get_config()
-        quantized = {**self._quantized, **quantization_of(self)}
-        return {**config, "quantized": quantized} if quantized else config
+        own = {"dtype": self.dtype_policy, "trainable": self.trainable}
+        return layer_class(*args, **own, **kwargs)
 
 
 class CompositeLayer(CompositeMixin, keras.layers.Layer):
@@ -130,16 +100,3 @@ class CompositeLayer(CompositeMixin, keras.layers.Layer):
 
     def compute_output_shape(self, *shapes, **shapes_by_name):
         return (*shapes, *shapes_by_name.values())[0]
-
-
-def quantization_of(layer, prefix=""):
-    """Returns a part of the config of each quantized sub-layer by its path."""
-    found = {}
-    for part in layer._flatten_layers(include_self=False, recursive=False):
-        path = prefix + part.name
-        if isinstance(part, Linear) and part.quantization_mode is not None:
-            config = part.get_config()
-            names = ("dtype", "quantization_config")
-            found[path] = {name: config[name] for name in names}
-        found |= quantization_of(part, f"{path}/")
-    return found

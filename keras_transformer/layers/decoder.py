@@ -11,7 +11,7 @@ from keras_transformer.argument_checks import (
     check_sequence_shape,
     check_sequences,
 )
-from keras_transformer.layers.cache import DecoderCache, GrowingCache
+from keras_transformer.layers.cache import DecoderCache
 from keras_transformer.layers.composite_layer import LayerOutput
 from keras_transformer.layers.encoder_decoder_base import BaseLayer
 from keras_transformer.layers.residual import make_normalization
@@ -149,19 +149,17 @@ class DecoderLayer(BaseLayer):
         if self.mixer == "ssru":
             mask = mask if cache is None else None
             return self.recurrence.run(x, mask=mask, cache=cache)
-        # The newest position attends to all positions of a growing cache.
-        newest = isinstance(cache, GrowingCache) and x.shape[1] == 1
         return self.self_attention.run(
             x,
             x,
             value_mask=mask,
-            use_causal_mask=not newest,
+            use_causal_mask=True,
             cache=cache,
             return_attention_scores=return_attention_scores,
             training=training,
         )
 
-    def make_cache(self, rows, max_length=None):
+    def make_cache(self, rows, max_length):
         """Makes the self-attention part of the initial cache."""
         mixer = self.recurrence if self.mixer == "ssru" else self.self_attention
         return mixer.make_cache(rows, max_length)
@@ -282,20 +280,15 @@ class Decoder(BaseLayer):
         return result.select(return_attention_scores, cache is not None)
 
     def make_cache(
-        self,
-        memory: Any = None,
-        max_length: Any = None,
-        num_beams: Any = 1,
-        rows: Any = None,
+        self, max_length: Any, memory: Any = None, num_beams: Any = 1, rows: Any = None
     ) -> Any:
         """Makes the initial cache of decoding.
 
         Args:
+            max_length: Int or int scalar tensor `L`, the maximum number of
+                target positions.
             memory: Float tensor `(B, S, D)`, the output of the encoder, or
                 `None`.
-            max_length: Int or int scalar tensor `L`, the maximum number of
-                target positions. `None` makes a cache that grows; XLA and JAX
-                cannot compile a loop over it.
             num_beams: Positive int `K`, hypotheses a sentence.
             rows: Int or int scalar tensor, `B` if there is no memory.
 

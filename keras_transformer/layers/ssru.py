@@ -79,7 +79,7 @@ class SSRU(CompositeLayer):
         length = cache.length + ops.shape(inputs)[1]
         return outputs, RecurrentCache(states[:, -1], length)
 
-    def make_cache(self, rows, max_length=None):
+    def make_cache(self, rows, max_length):
         """Makes the initial `RecurrentCache`, which holds any length."""
         state = ops.zeros((rows, self.forget.units), "float32")
         return RecurrentCache(state, ops.zeros((), "int32"))

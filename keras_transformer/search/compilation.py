@@ -17,8 +17,7 @@ NUMBERS = {
 class CompiledSearches:
     """The compiled searches over a model.
 
-    They are dropped when weights are replaced, as by `quantize` or
-    `enable_lora`.
+    They are dropped when weights are replaced, as by `enable_lora`.
     """
 
     def __init__(self):
@@ -54,12 +53,6 @@ def compiled_call(model, search, options, tensors, max_length):
         tensors = {**tensors, "max_length": ops.cast(max_length, "int32")}
     else:
         tensors = {**tensors, "max_length": int(max_length)}
-    if options.tree is not None:
-        raise ValueError(
-            "`options.tree` must be None outside of a `tf.function`, since it "
-            "holds the words of one batch. Received: a "
-            f"{type(options.tree).__name__}"
-        )
     # Rules that are off take no time.
     numbers = {
         name: ops.convert_to_tensor(getattr(options, name), dtype)

@@ -1,4 +1,4 @@
-"""Constraints of a search: no repeated n-grams, a minimum length, trees.
+"""Constraints of a search: no repeated n-grams, a minimum length.
 
 The paper has no constraints. Each one forbids tokens: it sets their logits to
 -inf. Their probability is not redistributed. Forced tokens, those of a prefix
@@ -25,8 +25,6 @@ def constraint_tensors(options, limits):
     }
     if "min_length" in constraints:  # The end comes at the limit.
         constraints["min_length"] = ops.minimum(constraints["min_length"], limits - 1)
-    if options.tree:
-        constraints |= {"limits": limits, "leaves": options.tree.leaves}
     return constraints
 
 
@@ -38,11 +36,6 @@ def apply_constraints(logits, constraints, ids, index, options):
     """
     is_end = ops.equal(ops.arange(ops.shape(logits)[1]), options.eos_id)
     allowed = logits
-    if "leaves" in constraints:
-        is_tree = options.tree.find_allowed(
-            constraints["leaves"], constraints["limits"], ids, index, options.eos_id
-        )
-        allowed = ops.where(is_tree, allowed, IMPOSSIBLE)
     if "min_length" in constraints:
         is_early = ops.less(index, constraints["min_length"])[:, None]
         closed = ops.logical_and(is_early, is_end)

@@ -41,7 +41,6 @@ class SearchOptions:
         unscored_prefix: Int, number of the first tokens of a prefix whose
             log-probabilities do not count: 1 is as `forced_bos_token_id` of
             Hugging Face. Lengths include them.
-        tree: `TreeConstraint`, or `None` for translations.
 
     Raises:
         ValueError: If one of the sizes is a float or too low, or
@@ -59,7 +58,6 @@ class SearchOptions:
     no_repeat_ngram: Any = 0
     min_length: Any = 0
     unscored_prefix: int = 0
-    tree: Any = None
 
     def __post_init__(self):
         for name in ("beam_size", "num_hypotheses"):

@@ -81,7 +81,7 @@ def search_by_layers(
         max_length = int(ops.max(max_lengths, initial=1))
     memory = transformer.encode(source_ids, training=False)
     self_caches, memory_caches = transformer.decoder.make_cache(
-        memory, max_length, options.beam_size
+        max_length, memory, options.beam_size
     )
 
     def next_step(ids, index, self_caches, memory_caches, memory_mask):

@@ -45,22 +45,17 @@ translate --export-dir=x --sample --top-p=1.5 -> must be above 0 and at most 1.
 translate --export-dir=$EXPORT --input=$TMP/x -> no such file
 translate --export-dir=$EXPORT --input=$TMP/one --output=$TMP/one -> than --input
 translate --export-dir=x --format=text --sample -> --sample must be left out
-translate --export-dir=x --format=xml --trees -> --trees must be left out with
 evaluate --export-dir=x --source=$TMP/two --reference=$TMP/one -> 2 lines in
 evaluate --export-dir=x --source=$TMP/empty --reference=$TMP/one -> may not be empty
 evaluate --export-dir=x --source=$TMP/latin --reference=$TMP/one -> line 1, byte 0xe9
-evaluate --export-dir=x -> or --trees. Received: neither
-evaluate --export-dir=x --trees=x --source=x -> Received: --source, --trees
-evaluate --export-dir=x --trees=none -> no such file: none
-evaluate --export-dir=x --trees=x --paper-bleu -> --paper-bleu is of translation
-evaluate --export-dir=x --trees=x --confidence -> --confidence is of translations
+evaluate --export-dir=x --source=x -> required: --reference
+evaluate --export-dir=x --source=none --reference=none -> no such file: none
 explain $PAGE --export-dir=$EXPORT --text=' ' -> --text must hold some text.
 explain $PAGE --export-dir=$TMP --text=a -> `python -m export` wrote
 check --export-dir=$TMP/ct2 -> of the format saved_model or litert.
 check --export-dir=$TMP/no -> `python -m export` wrote. Received
 check --export-dir=$EXPORT --version=7 -> --version must be one of 1.
 export $RUN --beam-size=0 -> --beam-size must be between 1 and 100. Received: 0
-export $RUN --constrain-trees -> must come with a run of --train-trees.
 export $RUN --length-penalty=nan -> between -10 and 10
 export $RUN --length-penalty=1e39 -> between -10 and 10
 export $RUN --max-extra-length=-1 -> must be between 0

@@ -62,14 +62,6 @@ def ask_sample(texts):
     return sample_inputs(texts, n % 2**31, n % 3 / 2 + 0.5, n % 9 - 1, (1 + n % 4) / 4)
 
 
-def ask_ids(texts):
-    rows = [[4 + byte for byte in text[:30]] + [1] for text in texts]
-    ids = np.zeros([len(rows), max(map(len, rows), default=1)], np.int32)
-    for row, values in zip(ids, rows, strict=True):
-        row[: len(values)] = values
-    return {"ids": ids}
-
-
 def ask_pair(texts):
     reverse = [b" ".join(text.split()[::-1]) for text in texts]
     return {"source": strings(texts), "target": strings(reverse)}
@@ -79,7 +71,6 @@ REQUESTS = {
     "serving_default": ask,
     "translate_nbest": functools.partial(nbest_inputs, alpha=0.8, extra=5),
     "translate_options": ask_options,
-    "translate_ids": ask_ids,
     "translate_document": ask,
     "sample": ask_sample,
     "score": ask_pair,

@@ -9,13 +9,7 @@ from tests.helpers import keras_workflows
 from tests.helpers.keras_workflows import BATCH, SMALL, SOURCE, make_model
 from tests.helpers.python_subprocess import run_python
 
-SLOW = {
-    "check_compiles_the_search_once",
-    "check_generates",
-    "check_loads_layers_that_were_quantized",
-    "check_needs_no_build",
-    "check_quantizes",
-}
+SLOW = {"check_compiles_the_search_once", "check_generates"}
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from text_processing.text_style import SIGNS
         ("सेब।", []),
         ("ის მოვიდა.", []),
         ("ผมกินข้าว", []),
-        ("(S (NP it/PRP )NP ./. )S", []),
         ("42", ["without_stop"]),
         ("<2de> A cat.", []),  # The tag of the target's language.
         ("<2pt-BR> a cat.", ["lower_case"]),

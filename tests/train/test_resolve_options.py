@@ -8,15 +8,12 @@ from command_line.errors import UserError
 from command_line.options import flag, values_of
 from tests.helpers.small_runs import TINY_OPTIONS, claim_run
 from train.corpus_size_recipes import CorpusSizeRecipe, describe_recipe
-from train.data.corpus import TreePairs
-from train.data.encoded_corpus import DigestCachedCorpus
 from train.loop import multi_worker
 from train.options import FILES, parse_options
 from train.resolve_options import check_corpus, resolve
 from train.training_corpus import load_corpus, write_held_out
 
 GIVEN_FILES = [f"{flag(name)}=f" for name in FILES]
-TREES = ["--train-trees=a", "--validation-trees=b"]
 
 
 def parse(*options):
@@ -108,28 +105,6 @@ def test_a_set_is_read_as_the_options_say(tmp_path):
         assert found == ["train", "test", "train"]
 
 
-def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
-    path = tmp_path / "trees"
-    path.write_text("(ROOT (S (NP (NNS Dogs)) (VP (VBP eat))))\n")
-    given = parse(
-        f"--train-trees={path}",
-        f"--validation-trees={path}",
-        f"--cache-dir={tmp_path / 'cache'}",
-    )
-
-    resolved, preset = resolve(given, None)
-    training, validation = load_corpus(resolved)
-
-    sizes = preset.architecture
-    assert (sizes.num_layers, sizes.hidden_dim) == (4, 1024)
-    assert resolved.run.preset == "parsing"
-    assert resolved.corpus.vocabulary_size == 16_000
-    assert resolved.corpus.max_length == 512
-    assert list(training) == list(validation) == list(TreePairs(path))
-    assert isinstance(training, DigestCachedCorpus)
-    assert training.symbols() == TreePairs(path).symbols()
-
-
 # Options, and what they are refused with.
 REFUSALS = """
 --sampling-temperature=5 $TRAIN $VALIDATION -> needs --mixture. Received: it
@@ -151,12 +126,8 @@ $TRAIN $VALIDATION --train-pairs=x -> : --train-pairs, --train-source, --train-t
 --dataset=demo --best-by=loss -> --best-by loss needs --patience N
 --dataset=demo --best-by=bleu --patience=3
  -> --best-by bleu needs --validate-bleu N. Received: --best-by bleu alone
---validation-trees=b -> a parser needs --train-trees.*Received: --validation-trees$
---train-trees=a -> needs .* and --validation-trees.*Received: --train-trees$
-$TREES --mixture=x -> --mixture$
-$TREES --validate-bleu=2 -> --validate-bleu$
 """
-NAMES = {"TRAIN": GIVEN_FILES[:2], "VALIDATION": GIVEN_FILES[2:], "TREES": TREES}
+NAMES = {"TRAIN": GIVEN_FILES[:2], "VALIDATION": GIVEN_FILES[2:]}
 
 
 @pytest.mark.parametrize("case", REFUSALS.replace("\n ", " ").strip().splitlines())
@@ -234,7 +205,6 @@ def test_options_are_checked_beside_numbers_of_the_recipe(options):
         (["--preset=base", *GIVEN_FILES], None, "paper"),
         (["--recipe=paper", *GIVEN_FILES], None, "paper"),
         (["--dataset=demo"], None, "paper"),
-        ([*TREES], None, "paper"),
         (GIVEN_FILES, {"recipe": "paper"}, "paper"),
         (GIVEN_FILES, {"recipe": "corpus-size"}, "corpus-size"),
     ],
@@ -248,11 +218,9 @@ def test_the_recipe_is_the_default_of_small_presets_and_text(options, earlier, r
 
 
 @pytest.mark.parametrize("option", ["--recipe=corpus-size", "--both-directions"])
-@pytest.mark.parametrize("obstacle", ["--train-trees=a", "--init-from=run"])
-def test_numbers_by_size_are_refused_where_they_cannot_be(option, obstacle):
-    corpus = TREES[1:] if "trees" in obstacle else GIVEN_FILES
-    with pytest.raises(UserError, match=f"Received: {obstacle.split('=')[0]}"):
-        resolve(parse(obstacle, option, *corpus), None)
+def test_numbers_by_size_are_refused_where_they_cannot_be(option):
+    with pytest.raises(UserError, match="Received: --init-from"):
+        resolve(parse("--init-from=run", option, *GIVEN_FILES), None)
 
 
 def test_several_machines_keep_the_numbers_of_the_preset(monkeypatch):

@@ -136,7 +136,7 @@ def test_standard_input_that_is_no_text_is_refused(monkeypatch, refused):
         ("a.en", [], "b.html", "a suffix of --input's format, lines"),
         ("a.en", ["--format=text"], "b.docx", "a suffix of --input's format, text"),
         ("a.html", ["--sample"], "b", "--sample must be left out with --format html"),
-        (".", ["--trees"], "b", "--trees must be left out with a folder"),
+        (".", ["--sample"], "b", "--sample must be left out with a folder"),
     ],
 )
 def test_refuses_what_contradicts_the_format(

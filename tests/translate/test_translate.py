@@ -303,8 +303,6 @@ def test_evaluation_counts_terms(export_dir, tmp_path, glossary, capsys):
     assert f"100.00  % of {terms['count']}\n" in capsys.readouterr().out
 
 
-def test_a_glossary_is_of_translations(refused, glossary):
-    line = refused(translate, "--export-dir=x", glossary, "--trees")
-    assert "--trees must be left out with --glossary. Received: both" in line
-    line = refused(evaluate, "--export-dir=x", glossary, "--trees=x")
-    assert "--glossary is of translations" in line
+def test_samples_take_no_glossary(refused, glossary):
+    line = refused(translate, "--export-dir=x", glossary, "--sample")
+    assert "--sample must be left out with --glossary. Received: both" in line

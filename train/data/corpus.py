@@ -1,4 +1,4 @@
-"""Corpora of sentence pairs: text files, treebanks, demo corpus, mixtures.
+"""Corpora of sentence pairs: text files, demo corpus, mixtures.
 
 A corpus is an iterable of pairs that can be read several times. So tens of
 millions of pairs need no memory.
@@ -18,8 +18,6 @@ from command_line.bleu_tokenizer import language_of
 from command_line.errors import UserError
 from command_line.text_files import find_invalid_byte, read_lines, read_numbered_lines
 from demo_corpus.generator import demo_corpus
-from text_processing.treebanks import read_trees
-from text_processing.trees import LEAF
 
 SIDES = ("source", "target")
 MAX_LISTED = 20  # Invalid lines of a file that a message lists.
@@ -213,36 +211,6 @@ def list_some(lines: list[str]) -> str:
     rest = len(lines) - MAX_LISTED
     more = [f"and {rest:,} more lines"] if rest > 0 else []
     return "; ".join(lines[:MAX_LISTED] + more)
-
-
-@dataclasses.dataclass(frozen=True)
-class TreePairs(Corpus):
-    """A treebank: pairs of a sentence and its linearized tree (Section 6.3).
-
-    Attributes:
-        path: Path of bracketed trees, plain or gzip, UTF-8.
-
-    Raises:
-        UserError: At the first use, if the file is not a treebank.
-    """
-
-    path: pathlib.Path
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        refuse_pipe(self.path)
-        for tree in read_trees(self.path):
-            yield " ".join(tree.words), tree.linearize()
-
-    def digest(self) -> str:
-        return digest_of(f"trees {super().digest()}")
-
-    def symbols(self) -> list[str]:
-        """Returns the brackets and tags of the targets."""
-        found = set()
-        for tree in read_trees(self.path):
-            found.update(f" {s}" for s in tree.symbols if s != LEAF)
-            found.update(f"/{tag}" for tag in tree.tags)
-        return sorted(found)
 
 
 class Mixture(Corpus):

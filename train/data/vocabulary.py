@@ -44,16 +44,11 @@ class VocabularySizeError(UserError):
 
 
 def check_tokenizer(
-    path: pathlib.Path | None, vocabulary_size: int | None, parsing: bool
+    path: pathlib.Path | None, vocabulary_size: int | None
 ) -> bytes | None:
     """Returns the model of `--tokenizer`; refuses another `--vocabulary-size`."""
     if path is None:
         return None
-    if parsing:
-        raise UserError(
-            "--tokenizer takes the place of a vocabulary that is learned, with "
-            "its symbols. Received: --tokenizer and --train-trees"
-        )
     proto = read_tokenizer(path)
     size = count_pieces(proto)
     if vocabulary_size not in (None, size):

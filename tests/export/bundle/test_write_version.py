@@ -1,10 +1,8 @@
 """Tests of `export.bundle.write_version`, `.file_layout` and `.versions`."""
 
-import fcntl
 import hashlib
 import json
 import math
-import os
 
 import keras
 import numpy as np
@@ -156,10 +154,3 @@ def test_two_exports_do_not_meet(tmp_path):
         with pytest.raises(UserError, match="another process is writing to"):
             write(tmp_path)
     assert write(tmp_path) == "2"
-
-    descriptor = os.open(tmp_path, os.O_RDONLY)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    with pytest.raises(UserError, match="another process is writing to"):
-        write(tmp_path)
-    os.close(descriptor)
-    assert write(tmp_path) == "3"

@@ -109,13 +109,6 @@ def test_bytes_that_are_no_whole_character_are_left_out(runtime, parts):
     assert found.decode() == text_of(library, parts)
 
 
-def quantized_model():
-    model = make_model(num_layers=1)
-    # As `model.quantize` does to all layers, which takes seconds.
-    model.encoder.layers[0].feed_forward.expand.quantize("int8")
-    return model
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -124,7 +117,6 @@ def quantized_model():
             "compute_logits of CustomOutputModel",
         ),
         (lambda: make_model(decoder_mixer="ssru"), "CTranslate2 lacks. .* ssru"),
-        (quantized_model, "CTranslate2 lacks. .*`quantize`"),
         (lambda: make_model(activation="tanh"), "lacks. .*: tanh, none of relu, "),
     ],
 )

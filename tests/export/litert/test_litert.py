@@ -379,14 +379,6 @@ print(json.dumps([found, sorted(names & {"tensorflow", "keras", "export"})]))
     assert [tuple(each) for each in found] == translator.translate(SENTENCES)
 
 
-def test_refuses_a_quantized_model(run_dir, tmp_path):
-    model = make_model(num_layers=1)
-    model.encoder.layers[0].feed_forward.expand.quantize("int8")
-    with pytest.raises(UserError, match="for a model that `quantize` has changed"):
-        write(run_dir, tmp_path, model)
-    assert not (tmp_path / "1").exists()
-
-
 def test_damage_is_found(folder, tmp_path, capsys):
     version = tmp_path / "1"
     version.mkdir()

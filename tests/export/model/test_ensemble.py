@@ -20,7 +20,7 @@ from tests.helpers.oracles.reference_searches import penalty
 from tests.helpers.other_systems.ctranslate2_models import make_model
 
 SETTINGS = SearchSettings(3, max_extra_length=8, no_repeat_ngram=2)
-NAMES = ("serving_default", "translate_ids", "score", "align")
+NAMES = ("serving_default", "score", "align")
 TEXTS = tf.constant(SENTENCES[:4])
 
 
@@ -36,8 +36,13 @@ def run_dirs(run_dir, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def ensemble(run_dirs):
-    return load_run(run_dirs, SETTINGS, signatures=NAMES).signatures
+def translator(run_dirs):
+    return load_run(run_dirs, SETTINGS, signatures=NAMES)
+
+
+@pytest.fixture(scope="module")
+def ensemble(translator):
+    return translator.signatures
 
 
 @pytest.fixture(scope="module")
@@ -68,20 +73,20 @@ def test_alignments_are_means(ensemble, run_dirs):
 
 
 def test_scores_and_the_search_are_of_the_mean_probabilities(
-    ensemble, tokenizer, mean_scores
+    translator, ensemble, tokenizer, mean_scores
 ):
     texts = [text.encode() for text in SENTENCES[:4]]
     ids = encode(tokenizer, texts)
 
     forced = ensemble["score"](TEXTS, TEXTS[::-1])["token_log_probabilities"]
-    found = ensemble["translate_ids"](ids)
+    found = translator._search(ids, np.count_nonzero(ids, axis=1))
 
     expected = mean_scores(ids, encode(tokenizer, texts[::-1]))
     np.testing.assert_allclose(forced, expected, atol=1e-4)
-    targets = found["ids"].numpy()
+    targets = found.ids[:, 0].numpy()
     expected = mean_scores(ids, targets).sum(axis=1)
     expected /= penalty((targets > 0).sum(axis=1), SETTINGS.length_penalty)
-    np.testing.assert_allclose(found["score"], expected, atol=1e-3)
+    np.testing.assert_allclose(found.scores[:, 0], expected, atol=1e-3)
 
 
 @pytest.mark.slow

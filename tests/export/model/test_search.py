@@ -1,23 +1,15 @@
-"""Tests of constrained and sampled search, run as the server runs them."""
-
-import functools
+"""Tests of sampled search and of options of rows, run as the server runs them."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.bundle.model_loading import load_run
-from export.model.search import SearchSettings
-from keras_transformer import SearchOptions
-from keras_transformer.search.transformer_search import search_by_layers
 from litert_translator.translator import decode
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.oracles.numpy_oracles import draw, encode, target_log_probabilities
 from tests.helpers.oracles.reference_searches import penalty
 from tests.helpers.signature_requests import (
-    ALPHA,
     EXTRA,
-    ask,
     differences,
     options_inputs,
     sample_inputs,
@@ -26,33 +18,6 @@ from tests.helpers.signature_requests import (
 
 TEXTS = [s.encode() for s in SENTENCES]
 LONG = b" ".join(TEXTS * 9)
-BEAMS = 3  # Of the fixture's export.
-SIGNATURES = ("serving_default",)
-
-
-def test_rules_find_what_the_library_finds(run_dir, servable, model, tokenizer):
-    texts, rules = [*TEXTS, b"a"], {"no_repeat_ngram": 2, "min_length": 9}
-    settings = SearchSettings(BEAMS, ALPHA, EXTRA, **rules)
-    signatures = load_run(run_dir, settings, signatures=SIGNATURES).signatures
-    source = encode(tokenizer, texts)
-    limits = (source > 0).sum(axis=1) + EXTRA
-    options = SearchOptions(BEAMS, ALPHA, 1, **rules)
-    search = functools.partial(
-        search_by_layers, model, source, limits, options, max_length=limits.max()
-    )
-    expected = tf.function(search, autograph=False)()
-
-    outputs = signatures["serving_default"](tf.constant(texts))
-    outputs = {name: value.numpy() for name, value in outputs.items()}
-
-    scores = np.asarray(expected.scores)[:, 0]
-    np.testing.assert_allclose(outputs["score"], scores, rtol=1e-5)
-    for place, row in enumerate(to_rows(outputs)):
-        ids = [int(i) for i in expected.ids[place, 0] if i > 1]
-        assert row["translation"].decode() == decode(tokenizer, ids)
-        assert row["truncated"] == bool(expected.truncated[place, 0])
-    free = servable.predict("serving_default", ask(texts))
-    assert (free["translation"] != outputs["translation"]).any()
 
 
 CUTS = [

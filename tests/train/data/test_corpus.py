@@ -1,22 +1,16 @@
 import gzip
 import os
 import pathlib
-import re
 import tempfile
 
 import pytest
-import sentencepiece
 from hypothesis import given, settings, strategies as st
 
 from command_line import text_files
 from command_line.errors import UserError
-from keras_transformer import SubwordTokenizer
-from text_processing.tree_repair import repair_tree
-from text_processing.trees import Tree
 from train.data import encoded_corpus
-from train.data.corpus import FilePairs, Pairs, TreePairs
+from train.data.corpus import FilePairs, Pairs
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data.vocabulary import learn_vocabulary
 
 
 @pytest.fixture
@@ -89,15 +83,12 @@ def test_refuses_a_pipe_as_a_corpus(tmp_path):
 
     with pytest.raises(UserError, match="read several times. .*pipe, a pipe"):
         len(DigestCachedCorpus(FilePairs(path, path), [path], tmp_path))
-    with pytest.raises(UserError, match="read several times. .*pipe, a pipe"):
-        len(TreePairs(path))
 
 
 def test_refuses_a_file_that_is_not_there(tmp_path):
     path = tmp_path / "missing"
-    for pairs in (FilePairs(path, path), TreePairs(path)):
-        with pytest.raises(UserError, match="no such file: .*missing"):
-            len(pairs)
+    with pytest.raises(UserError, match="no such file: .*missing"):
+        len(FilePairs(path, path))
 
 
 TEXTS = st.text("ab\r\n\f\u2028", min_size=1, max_size=12)
@@ -157,101 +148,3 @@ def test_a_corpus_is_scanned_again_only_when_its_files_change(
     # Another version may make other text of the same files.
     monkeypatch.setattr(encoded_corpus, "FORMAT", encoded_corpus.FORMAT + 1)
     assert scan() == (2, digest, 1)
-
-
-TEXT = """\
-(ROOT (S (NP-SBJ (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))
-(ROOT (S (NP (NNS Dogs)) (VP (VBP eat) (NP-2 (NN food)))))
-(ROOT (FRAG (NP (-LRB- -LRB-S) (NNP NPs) (-RRB- -RRB-)) (NN XX)))
-(ROOT (NP (-NONE- *)))
-"""
-BRACKETS = [" (FRAG", " (NP", " (S", " (VP", " )FRAG", " )NP", " )S", " )VP"]
-TAGS = ["-LRB-", "-RRB-", ".", "DT", "NN", "NNP", "NNS", "VBP", "VBZ"]
-SYMBOLS = BRACKETS + [f"/{tag}" for tag in TAGS]
-TREES = [
-    "(S (NP The/DT cat/NN )NP (VP sleeps/VBZ )VP ./. )S",
-    "(S (NP Dogs/NNS )NP (VP eat/VBP (NP food/NN )NP )VP )S",
-    "(FRAG (NP -LRB-S/-LRB- NPs/NNP -RRB-/-RRB- )NP XX/NN )FRAG",
-    "",
-]
-
-
-@pytest.fixture
-def treebank(tmp_path):
-    path = tmp_path / "trees"
-    path.write_text(TEXT)
-    return path
-
-
-@pytest.fixture(scope="module")
-def model_proto(tmp_path_factory):
-    path = tmp_path_factory.mktemp("trees") / "trees"
-    path.write_text(TEXT)
-    return learn_vocabulary(TreePairs(path), 310)
-
-
-def test_pairs_are_words_and_trees(treebank):
-    pairs = TreePairs(treebank)
-
-    assert [target for _, target in pairs] == TREES
-    assert [source for source, _ in pairs] == [
-        "The cat sleeps .", "Dogs eat food", "(S NPs ) XX", "",
-    ]  # fmt: skip
-    assert len(pairs) == 4
-    assert pairs.symbols() == SYMBOLS
-
-
-def test_the_digest_sees_what_is_trained_on(treebank):
-    digests = []
-    for old, new in (("-SBJ", ""), ("cat", "dog"), ("VP", "X"), ("\n", " ")):
-        treebank.write_text(TEXT.replace(old, new))
-        digests.append(TreePairs(treebank).digest())
-    treebank.write_text(TEXT)
-
-    assert digests[0] == digests[3] == TreePairs(treebank).digest()
-    assert len(set(digests)) == 3
-
-
-def test_a_symbol_of_a_tree_is_one_piece(treebank, model_proto):
-    processor = sentencepiece.SentencePieceProcessor(model_proto=model_proto)
-    tokenizer = SubwordTokenizer(model_proto)
-
-    for source, target in TreePairs(treebank):
-        pieces = processor.encode(target, out_type=str)
-        found = [p.replace("▁", " ") for p in pieces]
-        assert [p for p in found if p in SYMBOLS] == re.findall(
-            r" [()][^ /]+|/[^ /]+", f" {target}"
-        )
-        for text in (source, target):
-            ids = tokenizer.tokenize([text])
-            assert ids.to_list() == [processor.encode(text, add_eos=True)]
-            assert tokenizer.detokenize(ids).numpy() == [text.encode()]
-
-
-# Whatever looks like a symbol, or is a label that no tree of training has.
-@pytest.mark.parametrize(
-    "text",
-    [
-        "(S", ")NP", "(Some cats )S.", "see(S )", "-LRB- XXL aXX -RRB-",
-        "(SBAR XX )SBAR", "( S )", "NN", "(S(NP", "NNX VB.Z . a.b",
-        "/NN cat/NN/X",
-    ],
-)  # fmt: skip
-def test_text_that_looks_like_brackets_comes_back(model_proto, text):
-    tokenizer = SubwordTokenizer(model_proto)
-
-    back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[0]
-
-    assert back.decode() == text
-
-
-def test_words_that_the_vocabulary_normalizes_come_back(model_proto):
-    words = ("\u00bd", "\uff08", "\u2474", "10\u00a0000", "\ufb01x", "e\u0301")
-    symbols = ("(NP", *["XX"] * len(words), ")NP")
-    tree = Tree(words, ("NN",) * len(words), symbols)
-    tokenizer = SubwordTokenizer(model_proto)
-
-    ids = tokenizer.tokenize([tree.linearize()])
-    written = tokenizer.detokenize(ids).numpy()[0].decode()
-
-    assert repair_tree(written, words) == (tree, frozenset())

@@ -103,16 +103,14 @@ def test_refuses_words_and_another_meaning_of_our_pieces(tmp_path):
         read_tokenizer(write_model(tmp_path, **symbols))
 
 
-def test_refuses_another_size_and_parsing(tmp_path):
+def test_refuses_another_size(tmp_path):
     path = write_model(tmp_path)
 
     # The model has 400 pieces, and had no padding.
     with pytest.raises(UserError, match="--tokenizer, 401 sub.*--vocabulary-size 400$"):
-        check_tokenizer(path, 400, False)
+        check_tokenizer(path, 400)
     for size in (None, 401):
-        assert check_tokenizer(path, size, False)
-    with pytest.raises(UserError, match="--tokenizer and --train-trees$"):
-        check_tokenizer(path, None, True)
+        assert check_tokenizer(path, size)
 
 
 def test_refuses_placeholders_that_a_model_lacks(tmp_path):

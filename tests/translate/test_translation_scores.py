@@ -9,7 +9,7 @@ import sacrebleu
 import sacremoses
 
 from command_line.errors import UserError
-from translate.scoring import translation_scores
+from translate import translation_scores
 
 REFERENCES = [
     "Ein Mann steht vor der U-Bahn-Station in Berlin-Mitte.",
