@@ -117,7 +117,7 @@ def describe_results(name: str, path: pathlib.Path = RESULTS) -> str:
     entry = json.loads(path.read_text("utf-8")).get(name, {"commands": []})
     commands = read_measurements()[name]
     if len(entry["commands"]) < len(commands):
-        code = in_code("\n".join(command.removeprefix("@") for command in commands))
+        code = fenced_code("\n".join(command.removeprefix("@") for command in commands))
         return f"{code}\n\n*Not measured.*"
     parts, waiting = [], []
     for done in entry["commands"]:
@@ -125,8 +125,8 @@ def describe_results(name: str, path: pathlib.Path = RESULTS) -> str:
         if output := done["output"].strip("\n"):
             is_table = re.search(r"^\|-", output, re.M)
             parts += [
-                in_code("\n".join(waiting)),
-                output if is_table else in_code(output),
+                fenced_code("\n".join(waiting)),
+                output if is_table else fenced_code(output),
             ]
             waiting = []
     origin = entry["origin"]
@@ -141,7 +141,7 @@ def describe_results(name: str, path: pathlib.Path = RESULTS) -> str:
     return "\n\n".join([*parts, f"*{line}.*"])
 
 
-def in_code(text: str) -> str:
+def fenced_code(text: str) -> str:
     return f"```\n{text}\n```"
 
 

@@ -105,6 +105,12 @@ def add_options(parser: argparse.ArgumentParser, cls: type) -> None:
 class CommandParser(argparse.ArgumentParser):
     """Refuses a wrong command line in one line, without the list of all options."""
 
+    def parse_known_args(self, args=None, namespace=None):
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:  # Those of a subcommand, too, which knows its options.
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
+
     def error(self, message):
         if message.startswith("unrecognized arguments"):
             known = re.findall(r"--[a-z-]+", self.format_usage())

@@ -115,7 +115,7 @@ def check_lines(lines: Iterable[bytes], path: object) -> Iterator[bytes]:
 
 
 def decode(line: bytes, path: object, number: int) -> str:
-    if invalid := find_invalid_byte(line):
+    if invalid := describe_invalid_byte(line):
         raise InvalidDocumentError(
             "text must be UTF-8 without NUL bytes, plain or gzip. Received: "
             f"{path}, line {number}, {invalid}"
@@ -123,7 +123,7 @@ def decode(line: bytes, path: object, number: int) -> str:
     return line.decode("utf-8")
 
 
-def find_invalid_byte(line: bytes) -> str | None:
+def describe_invalid_byte(line: bytes) -> str | None:
     """Describes a byte of a line that is not UTF-8, or that is NUL."""
     start = line.find(b"\0")
     try:

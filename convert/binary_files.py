@@ -14,6 +14,7 @@ from command_line.errors import UserError, refuse_damage
 from convert.tensor_files import Tensors, open_npz
 
 CONFIGURATION = "special:model.yml"
+MAX_AXES = 8  # Tensors of both have at most four.
 # NumPy's types by their number in a file: in Marian's, in CTranslate2's.
 # bfloat16 is the upper half of a float32.
 MARIAN_TYPES = {0x404: "<f4", 0x4101: "i1", 0x101: "u1"}
@@ -46,13 +47,11 @@ class BinaryReader:
         self._content = memoryview(np.memmap(path, np.uint8, mode="r"))
         self._path, self._types, self._place = path, types, 0
         self.entries: dict[str, Entry] = {}
-
-    def skip(self, size: int) -> None:
-        self._place += size
+        self.length = len(self._content)
 
     def numbers(self, layout: str) -> tuple[int, ...]:
         found = struct.unpack_from(f"<{layout}", self._content, self._place)
-        self.skip(struct.calcsize(f"<{layout}"))
+        self._place += struct.calcsize(f"<{layout}")
         return found
 
     def number(self, layout: str) -> int:
@@ -61,8 +60,16 @@ class BinaryReader:
 
     def text(self, length: int) -> str:
         content = bytes(self._content[self._place : self._place + length])
-        self.skip(length)
+        self._place += length
         return content.rstrip(b"\0").decode()
+
+    def shape(self, axes: int, layout: str) -> tuple[int, ...]:
+        if axes > MAX_AXES:
+            raise ValueError(f"a tensor of {axes} axes")
+        return self.numbers(f"{axes}{layout}")
+
+    def skip(self, size: int) -> None:
+        self._place += size
 
     def tensor(self, name: str, type_: int, shape: tuple[int, ...], size: int) -> Entry:
         """Records a tensor that begins here, and goes to its end."""
@@ -74,7 +81,7 @@ class BinaryReader:
         entry = Entry(self._path, dtype, shape, self._place)
         if min(shape, default=1) < 0 or entry.size > size:
             raise ValueError(f"{name} of shape {shape} has {size} bytes")
-        if self._place + size > len(self._content):
+        if self._place + size > self.length:
             raise ValueError(f"{name} goes beyond the file's end")
         self.entries[name] = entry
         self.skip(size)
@@ -116,10 +123,12 @@ def read_marian_entries(file: BinaryReader) -> dict[str, Entry]:
     version, count = file.numbers("2Q")
     if version != 1:
         raise ValueError(f"version {version}; version 1 is known")
+    if count * struct.calcsize("<4Q") > file.length:
+        raise ValueError(f"{count} tensors do not fit")
     # Length of the name, type, number of axes, bytes.
     headers = [file.numbers("4Q") for _ in range(count)]
     names = [file.text(length) for length, *_ in headers]
-    shapes = [file.numbers(f"{axes}i") for _, _, axes, _ in headers]
+    shapes = [file.shape(axes, "i") for _, _, axes, _ in headers]
     file.skip(file.number("Q"))
     for name, shape, (_, type_, _, size) in zip(names, shapes, headers, strict=True):
         entry = file.tensor(name, type_, shape, size)
@@ -167,7 +176,7 @@ def read_ctranslate2_entries(file: BinaryReader) -> dict[str, Entry]:
     file.number("I")  # Its revision: names of tensors say what is there.
     for _ in range(file.number("I")):
         name = file.text(file.number("H"))
-        shape = file.numbers(f"{file.number('B')}I")
+        shape = file.shape(file.number("B"), "I")
         type_, size = file.numbers("BI")
         if file.tensor(name, type_, shape, size).size != size:
             raise ValueError(f"{name} of shape {shape} has {size} bytes")

@@ -16,7 +16,7 @@ from convert.marian_config import (
     read_configuration,
     read_search_options,
 )
-from convert.opus_package import find_download, unpack
+from convert.opus_package import find_model_files, unpack
 from convert.run_folder_writer import Converted, read_licenses
 from convert.tensor_files import Tensors
 from convert.vocabularies import Vocabulary, check_ids, make_vocabularies, read_protos
@@ -65,7 +65,7 @@ def read(
                 f"{'neither' if vocabulary_paths is None else 'both'}"
             )
         if path.is_dir():
-            return read_files(*find_download(path))
+            return read_files(*find_model_files(path))
         return read_files(path, vocabulary_paths, None)
 
 

@@ -59,7 +59,7 @@ def read_parts(content: bytes) -> Parts:
     return {name: (info, read_part(archive, info)) for name, info in infos.items()}
 
 
-def unpacked_size(content: bytes) -> int:
+def declared_size(content: bytes) -> int:
     """Returns the bytes that translated parts claim to have, without unpacking them."""
     return sum(int.from_bytes(found[1], "little") for found in ENTRY.finditer(content))
 

@@ -109,7 +109,7 @@ def translate_whole(
         return []
     found = list((yield TranslationRequest(texts)))
     halves = {
-        i: split_in_two(texts[i])
+        i: split_at_middle(texts[i])
         for i, (_, was_cut) in enumerate(found)
         if was_cut and len(texts[i]) > MAX_WHOLE
     }
@@ -121,7 +121,7 @@ def translate_whole(
     return found
 
 
-def split_in_two(text: str) -> tuple[str, str, str]:
+def split_at_middle(text: str) -> tuple[str, str, str]:
     """Returns the halves of a text that is too long, and what is between them."""
     blank = find_middle_blank(text)
     if blank is None:

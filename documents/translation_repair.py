@@ -10,7 +10,7 @@ from documents.markup.document_writer import UNESCAPED
 from documents.markup.markup_tokens import Edit, Kind, Token, copy_with_edits
 from documents.markup.segments import make_segment, normalize_blanks
 from documents.markup.sentence_writer import write_sentence
-from documents.markup.tag_projection import Node, Projection
+from documents.markup.tag_projection import Node, TagProjector
 from documents.markup.tagged_sentences import Sentence
 from documents.markup.word_alignment import Word, find_words, kind_of, words_in
 from text_processing.placeholders import PLACEHOLDER, PLACEHOLDERS, find_symbol_spans
@@ -74,7 +74,7 @@ def align_by_position(
     weights = np.zeros((len(targets), len(sources)))
     columns = [number for number, word in enumerate(sources) if word.is_word]
     rows = [number for number, word in enumerate(targets) if word.is_word]
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows if columns else ()):
         weights[row, columns[number * len(columns) // len(rows)]] = 1
     return weights
 
@@ -123,7 +123,7 @@ def place_terms(
     fix_present(glossary, nodes, matches, translation, words, weights)
     root = Node(0, len(text), children=[*nodes], run=(0, len(words)))
     is_word = ([word.is_word for word in each] for each in (sources, words))
-    Projection(weights, *is_word).project(root)
+    TagProjector(weights, *is_word).project(root)
     edits = []
     for node, match in zip(nodes, matches, strict=True):
         first, last = node.run

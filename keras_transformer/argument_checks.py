@@ -202,7 +202,7 @@ def check_length(name, ids, limit):
         )
 
 
-def check_search_number(name, value, minimum=0):
+def check_search_int(name, value, minimum=0):
     """Raises `ValueError` for a float, or an int below `minimum`.
 
     Tensors pass, since their values may be unknown.

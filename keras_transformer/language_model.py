@@ -8,7 +8,7 @@ from keras import ops
 from keras_transformer.argument_checks import (
     check_ids,
     check_length,
-    check_search_number,
+    check_search_int,
     ids_tensor,
 )
 from keras_transformer.base_model import BASE, BaseModel, ids_spec
@@ -120,7 +120,7 @@ class LanguageModel(BaseModel):
             >>> keras.ops.shape(ids)[1] <= 2 + 4 + 1
             True
         """
-        check_search_number("max_extra_length", max_extra_length)
+        check_search_int("max_extra_length", max_extra_length)
         prompt_ids = ids_tensor("prompt_ids", prompt_ids, self.vocabulary_size)
         if self.architecture.positions == "learned":
             # BOS is before it.

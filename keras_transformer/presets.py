@@ -138,7 +138,7 @@ def own_preset(corpora: str, **changes) -> Preset:
     return Preset(f"not of the paper: for {corpora}").replace(**changes)
 
 
-def student(name: str, decoder_layers: int, hidden_dim: int, **changes):
+def mozilla_student(name: str, decoder_layers: int, hidden_dim: int, **changes):
     """Returns a student in the size of one of Mozilla's (`name` there).
 
     A student learns from the translations of a teacher, without dropout. Its
@@ -206,9 +206,11 @@ PRESETS = {
         steps=30_000,
         warmup_steps=2_000,
     ),
-    "student-tiny": student("tiny", 2, 256, intermediate_dim=1536),
-    "student-base-memory": student("base-memory", 4, 384, intermediate_dim=1536),
-    "student-base": student("base", 2, 512),
+    "student-tiny": mozilla_student("tiny", 2, 256, intermediate_dim=1536),
+    "student-base-memory": mozilla_student(
+        "base-memory", 4, 384, intermediate_dim=1536
+    ),
+    "student-base": mozilla_student("base", 2, 512),
 }
 
 

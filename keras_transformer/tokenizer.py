@@ -67,7 +67,7 @@ class SubwordTokenizer(tf.Module):
             self._target = load_sentencepiece("target_proto", target_proto)
         self.vocabulary_size = int(self._target.vocab_size())
         self.source_vocabulary_size = int(self._source.vocab_size())
-        self._bytes = find_bytes(self._target)
+        self._bytes = byte_by_id(self._target)
 
     @classmethod
     def from_pretrained(cls, run_dir: str | os.PathLike) -> "SubwordTokenizer":
@@ -191,7 +191,7 @@ def make_permanent(model, proto):
     )
 
 
-def find_bytes(model):
+def byte_by_id(model):
     """Returns the byte of each id, that of "a" for other subwords, as an array."""
     pieces = model.id_to_string(tf.range(model.vocab_size())).numpy()
     found = map(BYTE.fullmatch, pieces)

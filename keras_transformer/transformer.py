@@ -9,7 +9,7 @@ from keras import ops
 from keras_transformer.argument_checks import (
     check_ids,
     check_run_file,
-    check_search_number,
+    check_search_int,
     ids_tensor,
 )
 from keras_transformer.base_model import BASE, BaseModel, ids_spec
@@ -258,7 +258,7 @@ class Transformer(BaseModel):
             >>> keras.ops.shape(ids)[1] <= 3 + 4
             True
         """
-        check_search_number("max_extra_length", max_extra_length)
+        check_search_int("max_extra_length", max_extra_length)
         source_ids = ids_tensor("source_ids", source_ids, self.num_source_ids)
         lengths = ops.sum(ops.cast(padding_mask(source_ids), "int32"), axis=1)
         options = SearchOptions(

@@ -27,10 +27,10 @@ def update_flops(preset: Preset, vocabulary_size: int, rows: int, length: int) -
     # The loss computes logits in a loop, forward and with both gradients.
     width = transformer.architecture.hidden_dim
     logits = 3 * 2 * rows * length * width * vocabulary_size
-    return count_products(graph) + logits
+    return count_flops(graph) + logits
 
 
-def count_products(graph: tf.Graph) -> int:
+def count_flops(graph: tf.Graph) -> int:
     """Returns the floating point operations of a graph's matrix products.
 
     Their shapes must be known. Loops are not counted.

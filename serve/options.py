@@ -14,7 +14,7 @@ from command_line.options import option, part, positive
 from documents.glossary import GlossaryFile, parse_glossary_file
 from serve.access_control import read_keys
 from serve.languages import Pair, read_pair
-from translate.loading import GlossaryOptions
+from translate.loading import GlossaryMatchOptions
 from translate.runtime.tf_serving import ClientOptions
 
 PREFIX = re.compile(r"(/[\w.~-]+)*", re.ASCII)
@@ -127,7 +127,7 @@ class LimitOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ServeOptions(GlossaryOptions):
+class ServeOptions(GlossaryMatchOptions):
     """All options of the command."""
 
     pair: list[Pair] = option(

@@ -187,7 +187,7 @@ def add_analysis_routes(post: Callable, service: TranslationService) -> None:
     async def words(asked, _):
         route, _ = find_route(service, asked, "\n".join(asked.q))
         if WORDS not in route.model.features:
-            message = "lacks words; export it with `--signatures all`"
+            message = "lacks words; export it with the signatures align and score"
             raise http_error(f"the model of {route.name} {message}")
         if len(asked.q) != len(asked.translations):
             raise http_error(

@@ -14,7 +14,7 @@ import pydantic
 import pydantic_core
 from python_multipart.multipart import FormParser, parse_options_header
 
-from documents.docx_package import unpacked_size
+from documents.docx_package import declared_size
 from documents.formats import FORMAT_OF_SUFFIX
 
 MAX_ALTERNATIVES = 10
@@ -149,7 +149,7 @@ class FileFields(GlossaryFields):
     def cost(self) -> int:
         content = self.file.content
         if self.file.name.lower().endswith(".docx"):
-            return 1 + unpacked_size(content) // REQUEST_DOCX_BYTES
+            return 1 + declared_size(content) // REQUEST_DOCX_BYTES
         return 1 + len(content) // REQUEST_CHARACTERS
 
 

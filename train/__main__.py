@@ -184,18 +184,18 @@ def fit_and_finish(
     """Reports on corpus and costs, fits the model, and writes the final one."""
     run_dir, description = options.run.run_dir, prepared.description
     training, validation = prepared.training, prepared.validation
-    update_options = dataclasses.replace(
+    training_options = dataclasses.replace(
         options.training, steps_per_epoch=description.steps_per_epoch
     )
-    update_options.check_limit([training.pairs, validation.pairs])
+    training_options.check_limit([training.pairs, validation.pairs])
     num_replicas = strategy.num_replicas_in_sync
     if description.row_multiple is None:
         description.row_multiple = choose_row_multiple(num_replicas)
     plan, validation_plan = (
         BatchPlan(
             encoded.pairs,
-            update_options.batch_tokens,
-            update_options.seed,
+            training_options.batch_tokens,
+            training_options.seed,
             description.row_multiple,
         )
         for encoded in (training, validation)
@@ -223,7 +223,7 @@ def fit_and_finish(
             plan,
             validation_plan,
             preset.recipe.steps,
-            update_options,
+            training_options,
             run_dir,
             strategy,
             options.validation,
@@ -235,7 +235,7 @@ def fit_and_finish(
                 preset.recipe.warmup_steps,
                 training_model,
                 validation_plan,
-                update_options,
+                training_options,
                 num_replicas,
                 run_dir,
                 make_bleu() if prepared.validation_text else None,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import importlib.metadata
 import pathlib
 
 from command_line.bleu_tokenizer import choose_tokenizer, make_bleu
@@ -16,10 +17,10 @@ from train.data.derived_corpora import find_tags, in_both_directions
 from train.data.encoded_corpus import Encoded, encode_corpus
 from train.data.given_tokenizer import read_tokenizer
 from train.data.vocabulary import VocabularySizeError, check_symbols, make_vocabulary
-from train.loop.update_options import DEFAULT_NUM_EPOCHS
+from train.loop.training_options import DEFAULT_NUM_EPOCHS
 from train.options import Options
 from train.run.fine_tuning import FinishedRun
-from train.run.run_description import RunDescription
+from train.run.run_description import PACKAGES, RunDescription
 from train.training_corpus import write_held_out
 
 
@@ -67,6 +68,7 @@ def describe_run(
     description = RunDescription(
         arguments=arguments,
         preset=preset,
+        packages={name: importlib.metadata.version(name) for name in PACKAGES},
         corpus={"train": training.digest(), "validation": validation.digest()},
         init=start.digests if start else digests_of_tokenizer(given.corpus.tokenizer),
         decoding=start.decoding if start else {},

@@ -14,7 +14,7 @@ from train.data.batches import make_dataset
 from train.loop import multi_worker
 from train.loop.distributed_optimizer import DistributedAdam
 from train.loop.training_model import TrainingModel
-from train.loop.update_options import PRECISIONS, UpdateOptions
+from train.loop.training_options import PRECISIONS, TrainingOptions
 from train.monitoring.progress import Progress, ProgressLine, TensorBoardCurves
 from train.run.early_stopping import EarlyStopping, ValidationOptions
 from train.run.training_state import TrainingState
@@ -64,7 +64,7 @@ def make_training_model(
     preset: Preset,
     vocabulary_size: int,
     max_length: int,
-    update_options: UpdateOptions,
+    training_options: TrainingOptions,
     strategy: tf.distribute.Strategy,
     source_vocabulary_size: int | None = None,
 ) -> TrainingModel:
@@ -74,28 +74,28 @@ def make_training_model(
         preset: Sizes of the model, and its recipe.
         vocabulary_size: Int, subwords of the tokenizer.
         max_length: Int, longest side of a pair.
-        update_options: Options of training.
+        training_options: Options of training.
         strategy: The distribution strategy.
         source_vocabulary_size: Int, subwords of sources if they have their own
             embedding matrix, or `None`.
     """
-    keras.utils.set_random_seed(update_options.seed)
+    keras.utils.set_random_seed(training_options.seed)
     with strategy.scope():
         transformer = Transformer.from_preset(
             preset,
             vocabulary_size,
             sequence_length=max_length,
             source_vocabulary_size=source_vocabulary_size,
-            dtype=PRECISIONS[update_options.precision],
+            dtype=PRECISIONS[training_options.precision],
             name="transformer",
         )
     training_model = TrainingModel(transformer, preset.recipe.label_smoothing)
     with strategy.scope():
         training_model.build()
         optimizer = DistributedAdam(
-            update_options.make_schedule(preset),
-            update_options.clip_norm,
-            scale_loss=update_options.precision == "float16",
+            training_options.make_schedule(preset),
+            training_options.clip_norm,
+            scale_loss=training_options.precision == "float16",
         )
         training_model.compile(optimizer, jit_compile=False)
         optimizer.build(training_model.trainable_variables)
@@ -107,7 +107,7 @@ def fit(
     plan: BatchPlan,
     validation_plan: BatchPlan,
     steps: int,
-    update_options: UpdateOptions,
+    training_options: TrainingOptions,
     run_dir: pathlib.Path,
     strategy: tf.distribute.Strategy,
     validation_options: ValidationOptions | None = None,
@@ -120,7 +120,7 @@ def fit(
         plan: The training batches.
         validation_plan: The validation batches.
         steps: Int, the update after which training ends.
-        update_options: Options of an update.
+        training_options: Options of an update.
         run_dir: Folder of the run.
         strategy: The distribution strategy.
         validation_options: Options of early stopping, or `None` for the
@@ -134,12 +134,12 @@ def fit(
     Raises:
         UserError: If the training diverged.
     """
-    limit = update_options.max_tokens_per_replica
-    steps_per_epoch = update_options.steps_per_epoch
+    limit = training_options.max_tokens_per_replica
+    steps_per_epoch = training_options.steps_per_epoch
     validation_steps = validation_plan.batches_per_pass
     with strategy.scope():
         # The other workers' run folder is a temporary one, which nobody reads.
-        keep = update_options.average if multi_worker.is_chief() else 1
+        keep = training_options.average if multi_worker.is_chief() else 1
         state = TrainingState(training_model, run_dir, keep)
         start = state.restore(strategy)
         best = EarlyStopping(state, validation_options)

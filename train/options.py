@@ -26,7 +26,7 @@ from command_line.options import (
 from keras_transformer import PRESETS
 from train.data.held_out import MAX_VALIDATION_SIZE, VALIDATION_SHARE
 from train.hyperparameter_options import HyperparameterOptions
-from train.loop.update_options import UpdateOptions
+from train.loop.training_options import TrainingOptions
 from train.run.early_stopping import ValidationOptions
 
 EXAMPLES = """
@@ -240,7 +240,7 @@ class Options:
 
     corpus: CorpusOptions = part("corpus")
     run: RunOptions = part("run")
-    training: UpdateOptions = part("training")
+    training: TrainingOptions = part("training")
     validation: ValidationOptions = part("validation")
     hyperparameters: HyperparameterOptions = part(
         "model", "each replaces a number of the preset"

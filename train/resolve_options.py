@@ -9,9 +9,9 @@ from keras_transformer import Preset
 from keras_transformer.presets import find_preset
 from train import options
 from train.corpus_size_recipes import fill_in_recipe
-from train.data.vocabulary import check_tokenizer, count_pieces
+from train.data.vocabulary import count_pieces, read_given_tokenizer
 from train.loop import multi_worker
-from train.loop.update_options import BATCH_TOKENS, INVERSE_SQRT
+from train.loop.training_options import BATCH_TOKENS, INVERSE_SQRT
 from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, Options
 from train.run.early_stopping import ValidationOptions
 from train.run.fine_tuning import FinishedRun
@@ -60,7 +60,9 @@ def resolve(
         given = fill_in_recipe(given, preset, earlier or {}, num_pairs)
     if given.run.both_directions:
         refuse_obstacles("--both-directions", found)
-    tokenizer = check_tokenizer(given.corpus.tokenizer, given.corpus.vocabulary_size)
+    tokenizer = read_given_tokenizer(
+        given.corpus.tokenizer, given.corpus.vocabulary_size
+    )
     numbers = dataclasses.asdict(given.hyperparameters).items()
     preset = preset.replace(**{n: x for n, x in numbers if x is not None})
     given.training.check_schedule(preset)

@@ -49,8 +49,8 @@ def translate_document(
         if document.format and not translator.align:
             raise UserError(
                 f"the format {format} needs an export with the signature align for a "
-                f"document with tags, such as {name}; export the run anew with "
-                "`--signatures all`, or with --format litert"
+                f"document with tags, such as {name}; export the run anew, "
+                "without --signatures or with --format litert"
             )
         steps = translation_steps(
             document, translator.split, translator.knows_placeholders

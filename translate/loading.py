@@ -34,7 +34,7 @@ class ModelOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GlossaryOptions:
+class GlossaryMatchOptions:
     """How the terms of glossaries match."""
 
     match_case: bool = option(
@@ -62,7 +62,7 @@ class LanguageOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TranslatorOptions(BatchOptions, GlossaryOptions, LanguageOptions):
+class TranslatorOptions(BatchOptions, GlossaryMatchOptions, LanguageOptions):
     """The model, its languages and client, the batch size and a glossary."""
 
     glossary: GlossaryFile | None = option(

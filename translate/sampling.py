@@ -12,8 +12,8 @@ import numpy as np
 from command_line.errors import UserError
 from command_line.options import flag, option
 from export.model.request_validation import CHECKS
-from translate.runtime.arrays import check_outputs, strings
 from translate.runtime.runtime import Runtime
+from translate.runtime.signature_arrays import check_outputs, strings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from keras import ops
 from benchmarks.constants import LABEL_SMOOTHING, PADDING_ID, Size
 from keras_transformer import Preset
 from train.fit import make_training_model
-from train.loop.update_options import PRECISIONS, UpdateOptions
+from train.loop.training_options import PRECISIONS, TrainingOptions
 
 # As `fit` sees a batch of ids, for it knows no shape beforehand.
 IDS = tf.TensorSpec((None, None), tf.int32)
@@ -26,7 +26,7 @@ def load_package(size: Size, precision: str):
     preset = Preset("a size of the benchmark").replace(
         **size.hyperparameters(), label_smoothing=LABEL_SMOOTHING
     )
-    settings = UpdateOptions(
+    settings = TrainingOptions(
         size.rows * size.length, steps_per_epoch=1, precision=precision
     )
     strategy = tf.distribute.get_strategy()

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from documents.markup.markup_tokens import Kind, Span
-from documents.markup.sentence_alignment import Alignment, align_words
-from documents.markup.tag_projection import Node, Projection
+from documents.markup.tag_aware_alignment import Alignment, align_words
+from documents.markup.tag_projection import Node, TagProjector
 from documents.markup.tagged_sentences import Sentence
 
 
@@ -246,5 +246,5 @@ def write_sentence(
         sentence.root.run = (0, len(alignment.words))
         sides = sentence.words, alignment.words
         is_word = ([word.is_word for word in words] for words in sides)
-        Projection(alignment.weights, *is_word).project(sentence.root)
+        TagProjector(alignment.weights, *is_word).project(sentence.root)
     return Writer(sentence, translation, alignment, escaping, copy).write()

@@ -3,7 +3,7 @@
 A tag's words are the run of target words with the most attention to its source
 words. Each word counts its share of attention minus `NEUTRAL_SHARE`. Runs of
 nested tags are nested, and runs of adjacent tags are disjoint. A word here may
-be a part of one, see `sentence_alignment`.
+be a part of one, see `tag_aware_alignment`.
 """
 
 import dataclasses
@@ -59,7 +59,7 @@ class Node:
         return self.opening is None or self.continues
 
 
-class Projection:
+class TagProjector:
     """Finds the runs of the nodes of a sentence.
 
     The weights are `(target words, source words)`. Other characters are punctuation.

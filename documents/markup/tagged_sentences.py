@@ -84,7 +84,7 @@ def make_sentences(
     wholes = [(start, end) for start, end, _ in segment.marks if start < end]
     for first, last in join_spans(spans, wholes):
         for start, end in split_long(segment.hidden, first, last, wholes):
-            marks = take_markup(segment, start, end)
+            marks = markup_of_span(segment, start, end)
             if any(map(str.isalpha, visible(segment, start, end, marks))):
                 span = start, end
                 sentences.append(
@@ -137,7 +137,7 @@ def visible(segment: Segment, start: int, end: int, marks: list) -> str:
     return copy_with_edits(segment.text, edits, start, end)
 
 
-def take_markup(segment: Segment, start: int, end: int) -> list:
+def markup_of_span(segment: Segment, start: int, end: int) -> list:
     """Returns the markup of a span, with the tags that blanks part from it.
 
     At its edges a sentence takes the start tags of elements that end in it or

@@ -72,7 +72,7 @@ def find_words(text: str) -> list[Word]:
         kind, end = kind_of(text[place]), place + 1
         if place in wholes:
             end = wholes[place]
-            kind = "letter" if has_letter(text[place:end]) else "sign"
+            kind = "letter" if has_letter_or_digit(text[place:end]) else "sign"
         elif kind == "letter":
             end = end_of_letters(text, place)
         elif kind != "blank":
@@ -115,7 +115,7 @@ def split_words(
     if not cuts:
         return words
     begins = [start for start, _ in wholes]
-    found = [Word(*span, has_letter(text[slice(*span)])) for span in wholes]
+    found = [Word(*span, has_letter_or_digit(text[slice(*span)])) for span in wholes]
     for word in words:
         first = bisect.bisect_right(cuts, word.start)
         last = bisect.bisect_left(cuts, word.end)
@@ -128,7 +128,7 @@ def split_words(
             start += len(part) - len(part.lstrip())
             is_word = word.is_word
             if first < last:
-                is_word = is_word and has_letter(part)
+                is_word = is_word and has_letter_or_digit(part)
             if part.strip():
                 end = start + len(part.strip())
                 found.append(Word(start, end, is_word))
@@ -142,7 +142,7 @@ def words_in(words: list[Word], start: int, end: int) -> range:
     return range(first, last)
 
 
-def has_letter(text: str) -> bool:
+def has_letter_or_digit(text: str) -> bool:
     """Returns whether a text contains a letter or digit."""
     return any(map(str.isalnum, text))
 

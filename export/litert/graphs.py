@@ -242,15 +242,15 @@ def project(layer, x, *names):
     """
     widths = [layer.value_width if name == "value" else layer.key_dim for name in names]
     with tf.init_scope():  # Now, and not in the graph.
-        kernel = join_heads(layer, names, "kernel")
-        bias = join_heads(layer, names, "bias") if layer.use_bias else None
+        kernel = fuse_projections(layer, names, "kernel")
+        bias = fuse_projections(layer, names, "bias") if layer.use_bias else None
     y = tf.matmul(x, kernel)
     y = split_heads(layer, y if bias is None else y + bias)
     is_even = len({*widths}) == 1  # There is a faster kernel.
     return tf.split(y, len(widths) if is_even else widths, axis=3)
 
 
-def join_heads(layer, names, weight):
+def fuse_projections(layer, names, weight):
     """Joins weights of projections, head by head; those of keys over `sqrt(d_k)`."""
     joined = []
     for name in names:

@@ -68,7 +68,7 @@ def trace_beam_search(model, options, max_lengths, prefix_ids=None):
         )
         count = options.num_candidates
         candidates = tf.nest.map_structure(lambda x: x[:, :count], candidates)
-        active, finished, places, _ = search_loop.update_hypotheses(
+        active, finished, places, _ = search_loop.advance_beams(
             candidates, active, finished, index, step_tensors, options
         )
         parents = tf.gather(candidates.parents, places, batch_dims=1)

@@ -6,7 +6,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_transformer.argument_checks import check_search_number
+from keras_transformer.argument_checks import check_search_int
 from keras_transformer.special_ids import BOS_ID, EOS_ID, PADDING_ID
 
 IMPOSSIBLE = -float("inf")  # The logarithm of probability 0.
@@ -61,9 +61,9 @@ class SearchOptions:
 
     def __post_init__(self):
         for name in ("beam_size", "num_hypotheses"):
-            check_search_number(name, getattr(self, name), minimum=1)
+            check_search_int(name, getattr(self, name), minimum=1)
         for name in ("no_repeat_ngram", "min_length"):
-            check_search_number(name, getattr(self, name))
+            check_search_int(name, getattr(self, name))
         sizes = self.num_hypotheses, self.beam_size
         are_known = all(isinstance(x, numbers.Integral) for x in sizes)
         if are_known and sizes[0] > sizes[1]:

@@ -166,6 +166,8 @@ def make_bin(count=1, kind=0x404, axes=(2, 3), size=256, names=(b"a\0",)):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (make_bin(count=2**40), "1099511627776 tensors do not fit"),
+        (make_bin(axes=[1] * 9), "a tensor of 9 axes"),
         (make_bin(2, names=[b"a\0"] * 2), "two tensors are called a"),
         (make_bin(kind=0x402), "a is of type 0x402"),
         (make_bin(axes=(9, 9)), r"a of shape \(9, 9\) has 256 bytes"),

@@ -151,6 +151,7 @@ def write_zip(folder, content, *names):
             "one *.npz. Received: opus",
         ),
         ("", lambda f: (f / TABLE).unlink(), "one *.trg.vocab.yml. Received: none"),
+        ("", write(TABLE, "- a"), "a YAML mapping from pieces"),
         ("", write(TABLE, "a: b"), "mapping from pieces to ids"),
         ("", write(TABLE, "{}"), "one of 0 pieces"),
         ("", write(TABLE, "</s>: 0\n<unk>: 0"), "an id below 1"),
@@ -163,7 +164,7 @@ def write_zip(folder, content, *names):
         (
             "a.zip",
             lambda f: write_zip(f, "1", "a/m.npz", "b/m.npz"),
-            "one *.npz. Received: a/m.npz, b/m.npz in it",
+            "one file of each name. Received: a/m.npz and b/m.npz in ",
         ),
     ],
 )

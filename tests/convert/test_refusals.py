@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from tests.helpers.other_systems.converted_runs import (
 )
 from tests.helpers.other_systems.marian_files import (
     OUR_ORDER,
+    check_epsilon,
     make_tensors,
     write_model,
 )
@@ -86,7 +88,6 @@ def test_the_plain_folder_is_taken(tmp_path):
     arguments = json.loads((run_dir / "arguments.json").read_text())
     assert arguments["decoding"]["beam_size"] == 6
     assert arguments["origin"]["format"] == "hugging-face"
-    assert arguments["preset"]["norm_epsilon"] == 1e-5  # PyTorch's default.
 
 
 def without(name):
@@ -102,10 +103,14 @@ FC1 = "model.encoder.layers.0.fc1.weight"
         ({"model_type": "bart"}, "model_type.*'bart'"),
         ({"tie_word_embeddings": False}, "tie_word_embeddings.*False"),
         ({"activation_function": ["relu"]}, r"activation_function.*\['relu"),
+        ({"activation_function": "gelu_new"}, "one of.*'gelu_new'"),
         ({"decoder_ffn_dim": 16}, "decoder_ffn_dim.*16"),
         ({"d_model": 9}, "d_model.*9"),
+        ({"d_model": "8"}, "d_model.*'8'"),
         ({"d_model": 16}, rf"\({SIZE}, 16\).*\({SIZE}, 8\)"),
+        ({"encoder_layers": 0}, "encoder_layers.*0"),
         ({"encoder_layers": 2**40}, "must hold the model.*weights"),
+        ({"encoder_ffn_dim": 2**40, "decoder_ffn_dim": 2**40}, "weights"),
         ({"decoder_layers": 2}, "decoder.layers.1"),
         ({"eos_token_id": SIZE}, f"eos_token_id.*{SIZE}"),
         ({"eos_token_id": 1}, "of its own"),
@@ -146,7 +151,8 @@ def remove(name):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (remove("config.json"), "config.json. Received: .*opus"),
+        (shutil.rmtree, "config.json. Received: .*opus"),
+        (remove("config.json"), "config.json"),
         (remove("vocab.json"), "vocab.json"),
         (remove("source.spm"), "source.spm"),
         (write("target.spm", "x"), "target.spm"),
@@ -197,17 +203,28 @@ def refused_marian(spm, tmp_path, refused):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        ({"type": "s2s"}, "type of .*'s2s'"),
         ({"transformer-preprocess": "n"}, "transformer-preprocess of .*'n'"),
+        ({"transformer-postprocess-emb": "n"}, "postprocess-emb of .*'n'"),
+        ({"transformer-ffn-activation": "gelu"}, "activation of .*'gelu'"),
         ({"transformer-ffn-activation": [1]}, r"activation of .*\[1\]"),
+        ({"transformer-ffn-depth": 3}, "transformer-ffn-depth of .*3"),
         ({"transformer-tied-layers": [1, 1]}, r"tied-layers of .*\[1, 1\]"),
         ({"transformer-decoder-autoreg": "average-attention"}, "average"),
         ({"dec-cell": "gru"}, "dec-cell of .*'gru'"),
+        ({"layer-normalization": True}, "layer-normalization of .*True"),
         ({"lemma-dim-emb": 4}, "lemma-dim-emb of .*4"),
+        ({"transformer-disable-position-embeddings": True}, "must be False.*True"),
+        ({"transformer-attention-mask": "alibi"}, "mask of .*'alibi'"),
         ({"alibi": True}, "alibi of .*must be False. Received: True"),
+        ({"factors-combine": "concat"}, "factors-combine of .*'concat'"),
+        ({"ulr-trainable-transformation": True}, "must be False.*True"),
         ({"transformer-new": False}, "transformer-new of .*absent.*False"),
         ({"a\nb": 1}, r"'a\\nb' of the configuration.*absent"),
+        ({"enc-depth": 3}, "encoder_l3_self_Wq"),
         ({"enc-depth": 2**40}, "weights"),
         ({"dim-emb": 2**20}, r"\(61, 1048576\)"),
+        ({"enc-depth": 1}, "encoder_l2_ffn_W1"),
     ],
 )
 def test_a_model_of_marian(changes, words, spm, refused_marian):
@@ -221,8 +238,10 @@ def test_a_model_of_marian(changes, words, spm, refused_marian):
     [
         ("beam-size: 0", "decoder.yml must be an int from 1 on.* Received: 0"),
         ("normalize: .inf", "normalize of .*a number from 0 on. Received: inf"),
+        ("normalize: -0.5", "normalize of .*Received: -0.5"),
         ("word-penalty: 0.5", "word-penalty of .*must be 0. Received: 0.5"),
         ("output-sampling: [full]", r"output-sampling of .*\['full'\]"),
+        ("force-decode: true", "force-decode of .*must be False. Received: True"),
         ("models: [a.npz, b.npz]", r"one model.*\['a.npz', 'b.npz'\]"),
         ("- 6", "decoder.yml must be a YAML mapping"),
         ("beam-size: [", "decoder.yml must be YAML. Received: "),
@@ -290,6 +309,15 @@ def test_pieces_that_their_translations_never_have(tmp_path):
             assert bias[ids[piece]] == theirs[id_]
         if piece != "<pad>":
             np.testing.assert_array_equal(embeddings[ids[piece]], rows[id_])
+
+
+def test_layers_are_normalized_with_the_epsilon_of_pytorch(tmp_path):
+    model, _ = convert_opus(tmp_path / "opus", tmp_path / "run")
+
+    layer = model.decoder.layers[0].memory_attention_residual
+    name = "model.decoder.layers.0.encoder_attn_layer_norm"
+    parts = TENSORS[f"{name}.weight"], TENSORS[f"{name}.bias"]
+    check_epsilon(layer.normalization, *parts, 1e-5)
 
 
 RANGES = {  # Of the scores of pieces: ß alone is often among the best.

@@ -316,7 +316,7 @@ def test_tags_in_other_encodings_are_not_overlooked():
     "content", [wrap(run("a")), wrap(run("a" * 99_999)), b"", b"PK\x01\x02"]
 )
 def test_the_unpacked_size_is_known_without_unpacking(content):
-    size = docx_package.unpacked_size(content)
+    size = docx_package.declared_size(content)
 
     parts = word_documents.unpack(content) if len(content) > 99 else {}
     assert size == sum(len(parts[name]) for name in parts if is_translated(name))

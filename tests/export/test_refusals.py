@@ -33,6 +33,7 @@ translate --server=https://a:1 -> --server must be HOST:PORT
 translate --server=u:p@a:1 -> --server must be HOST:PORT. Received: a:1
 translate --server=:1 -> --server must be HOST:PORT
 translate --server=a:b -> --server must be HOST:PORT
+translate --server=a:65536 -> --server must be HOST:PORT
 translate --server=[::1:8500 -> --server must be HOST:PORT
 translate --server=a:1 --timeout=0 -> --timeout: invalid positive float value
 translate --server=a:1 --in-flight=0 -> --in-flight: invalid positive int value

@@ -5,8 +5,8 @@ import collections
 import numpy as np
 
 from translate import line_batching
-from translate.runtime.arrays import strings
 from translate.runtime.runtime import Runtime
+from translate.runtime.signature_arrays import strings
 
 
 class FunctionRuntime(Runtime):

@@ -5,7 +5,7 @@ import zlib
 
 import numpy as np
 
-from translate.runtime.arrays import strings
+from translate.runtime.signature_arrays import strings
 
 # Floats differ in their last digits between batches of other sizes.
 TOLERANCE = 1e-5

@@ -14,7 +14,7 @@ from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.data.corpus import demo_pairs
 from train.data.encoded_pairs import EncodedPairs, Ids
-from train.fit import UpdateOptions, make_training_model
+from train.fit import TrainingOptions, make_training_model
 from train.run.run_folder import read_history
 
 TINY_OPTIONS = [
@@ -74,7 +74,7 @@ def refused(capsys, arguments):
 
 
 VOCABULARY_SIZE = 61
-SETTINGS = UpdateOptions(batch_tokens=120, steps_per_epoch=3)
+SETTINGS = TrainingOptions(batch_tokens=120, steps_per_epoch=3)
 
 
 def preset(**changes):

@@ -22,7 +22,7 @@ def test_the_products_of_attention_are_those_of_its_graph(kind):
     call = table1.make_call(row, sizes)
 
     graph = call.get_concrete_function().graph
-    found = graph_flops.count_products(graph)
+    found = graph_flops.count_flops(graph)
 
     assert found == 2 * table1.count_products(row, sizes)
 

@@ -250,7 +250,7 @@ def test_a_model_that_shows_less_says_so(page):
     wait(page, "!document.querySelector('.sentence .word')")
     page.click(".sentence")
 
-    assert "--signatures all" in text_of(page, "#no-words")
+    assert "align and score" in text_of(page, "#no-words")
     assert page.evaluate("document.getElementById('alignment').hidden")
     assert text_of(page, "#no-others") == ("This model returns one translation only.")
     assert page.complaints == []

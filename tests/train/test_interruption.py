@@ -14,7 +14,7 @@ import train.__main__ as train_command
 from command_line.errors import UserError
 from tests.helpers.python_subprocess import run_python
 from tests.helpers.small_runs import OPTIONS, assert_same_run, refused as refusal
-from train.fit import UpdateOptions, make_training_model
+from train.fit import TrainingOptions, make_training_model
 from train.monitoring.progress import Progress
 from train.run.run_description import RunDescription
 from train.run.run_folder import locked, read_history
@@ -86,7 +86,7 @@ def task(uninterrupted):
         description.preset,
         description.arguments["vocabulary_size"],
         description.arguments["max_length"],
-        UpdateOptions(batch_tokens=64, steps_per_epoch=6),
+        TrainingOptions(batch_tokens=64, steps_per_epoch=6),
         tf.distribute.get_strategy(),
     )
 

@@ -16,7 +16,11 @@ from collections.abc import Iterable, Iterator
 
 from command_line.bleu_tokenizer import language_of
 from command_line.errors import UserError
-from command_line.text_files import find_invalid_byte, read_lines, read_numbered_lines
+from command_line.text_files import (
+    describe_invalid_byte,
+    read_lines,
+    read_numbered_lines,
+)
 from demo_corpus.generator import demo_corpus
 
 SIDES = ("source", "target")
@@ -201,7 +205,7 @@ def find_invalid_lines(path: pathlib.Path) -> tuple[int, dict[int, str]]:
     refuse_pipe(path)
     number, found = 0, {}
     for number, line in read_numbered_lines(path):
-        if invalid := find_invalid_byte(line):
+        if invalid := describe_invalid_byte(line):
             found[number] = f"line {number}, {invalid}"
     return number, found
 

@@ -114,7 +114,7 @@ def read_mixture(
         codes = tuple(map(entry.get, LANGUAGE_KEYS, languages))
         targets.append(codes[1])
         training, validation = (
-            open_entry(entry, prefix, path.parent, cache, codes)
+            open_mixture_files(entry, prefix, path.parent, cache, codes)
             for prefix in ("", "validation_")
         )
         if training is None:
@@ -138,7 +138,7 @@ def read_mixture(
     return sources, is_multilingual
 
 
-def open_entry(
+def open_mixture_files(
     entry: dict,
     prefix: str,
     folder: pathlib.Path,

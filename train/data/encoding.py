@@ -15,7 +15,7 @@ import sentencepiece
 from command_line.cpu_count import count_processors
 from command_line.progress import show_progress
 from keras_transformer.special_ids import UNKNOWN_ID
-from text_processing.text_style import SIGNS
+from text_processing.preprocessing_signs import SIGNS
 from train.data.corpus import SIDES, Corpus
 from train.data.encoded_pairs import Ids
 

@@ -43,7 +43,7 @@ class VocabularySizeError(UserError):
         self.nearest = nearest
 
 
-def check_tokenizer(
+def read_given_tokenizer(
     path: pathlib.Path | None, vocabulary_size: int | None
 ) -> bytes | None:
     """Returns the model of `--tokenizer`; refuses another `--vocabulary-size`."""
@@ -124,7 +124,7 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
             `vocabulary_size` is less than the number of characters.
     """
     model = io.BytesIO()
-    sources, targets = zip(*sample_text(corpus, SAMPLE), strict=True)
+    sources, targets = zip(*sample_pairs(corpus, SAMPLE), strict=True)
     symbols = [symbol.replace(" ", "▁") for symbol in corpus.symbols()]
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -140,7 +140,7 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
     return model.getvalue()
 
 
-def sample_text(corpus: Corpus, limit: int) -> list[tuple[str, str]]:
+def sample_pairs(corpus: Corpus, limit: int) -> list[tuple[str, str]]:
     """Returns at most about `limit` pairs, evenly spread, as often as they weigh."""
     total = sum(len(part) * weight for part, weight in corpus.parts())
     if not total:

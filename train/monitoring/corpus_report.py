@@ -9,7 +9,7 @@ import numpy as np
 from command_line.errors import UserError
 from command_line.text_files import write_json
 from keras_transformer import Recipe
-from text_processing.text_style import SIGNS
+from text_processing.preprocessing_signs import SIGNS
 from train.data.batch_plan import BatchPlan
 from train.data.corpus import SIDES
 from train.data.encoded_corpus import Encoded

@@ -10,7 +10,7 @@ from command_line.text_files import write_json
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.loop.training_model import TrainingModel
-from train.loop.update_options import UpdateOptions
+from train.loop.training_options import TrainingOptions
 from train.monitoring.validation_bleu import ValidationBleu
 from train.run.checkpoint_averaging import choose_weights, make_float32_copy, save_model
 from train.run.early_stopping import EarlyStopping
@@ -21,7 +21,7 @@ def write_final_model(
     warmup_steps: int,
     training_model: TrainingModel,
     plan: BatchPlan,
-    update_options: UpdateOptions,
+    training_options: TrainingOptions,
     num_replicas: int,
     run_dir: pathlib.Path,
     bleu: ValidationBleu | None,
@@ -32,7 +32,7 @@ def write_final_model(
     scored = TrainingModel(model, training_model.label_smoothing)
     scored.build()
     scored.compile(jit_compile=False)
-    score = functools.partial(score_model, scored, plan, update_options, num_replicas)
+    score = functools.partial(score_model, scored, plan, training_options, num_replicas)
     paths, scores, description = choose_weights(model, paths, score, step)
     path = run_dir / "model.keras"
     save_model(path, model)
@@ -49,13 +49,13 @@ def write_final_model(
 def score_model(
     training_model: TrainingModel,
     plan: BatchPlan,
-    update_options: UpdateOptions,
+    training_options: TrainingOptions,
     num_replicas: int = 1,
 ) -> dict[str, float]:
     """Returns loss, perplexity and accuracy on the validation set."""
-    limit = update_options.max_tokens_per_replica
+    limit = training_options.max_tokens_per_replica
     if limit is None and num_replicas > 1:
-        limit = -(-update_options.batch_tokens // num_replicas)
+        limit = -(-training_options.batch_tokens // num_replicas)
     strategy = tf.distribute.get_strategy()
     results = training_model.evaluate(
         make_dataset(plan, strategy, 0, plan.batches_per_pass, limit),

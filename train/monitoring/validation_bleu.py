@@ -14,7 +14,7 @@ from keras_transformer.masks import padding_mask
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from keras_transformer.special_ids import EOS_ID
-from text_processing.text_style import TAG
+from text_processing.preprocessing_signs import TAG
 from train.data.corpus import Pairs
 from train.data.encoded_pairs import Ids
 from train.loop.training_model import transformer_of

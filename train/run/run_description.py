@@ -1,7 +1,6 @@
 """Description of a run: reads, compares and writes `arguments.json`."""
 
 import dataclasses
-import importlib.metadata
 import json
 import pathlib
 from collections.abc import Collection
@@ -9,7 +8,7 @@ from collections.abc import Collection
 from command_line.errors import UserError, refuse_damage
 from command_line.text_files import write_json
 from keras_transformer import Preset
-from train.run.run_folder import delete_checkpoint, read_history, saved_steps
+from train.run.run_folder import checkpoints_by_step, delete_checkpoint, read_history
 
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
 # Parts of two descriptions that must be equal for the same weights.
@@ -26,10 +25,7 @@ class RunDescription:
     corpus: dict = dataclasses.field(default_factory=dict)
     # Digests of the model or the vocabulary that the run starts from, if any.
     init: dict = dataclasses.field(default_factory=dict)
-    # Versions of the packages with which the run began.
-    packages: dict = dataclasses.field(
-        default_factory=lambda: {n: importlib.metadata.version(n) for n in PACKAGES}
-    )
+    packages: dict  # Versions of the packages with which the run began.
     origin: dict = dataclasses.field(default_factory=dict)  # If converted.
     decoding: dict = dataclasses.field(default_factory=dict)  # Search options.
     # `LanguageTags` as JSON, of a model of several languages.
@@ -107,7 +103,7 @@ class RunDescription:
                 f"Received: --run-dir {run_dir}"
             )
         preset, steps = earlier.preset, self.arguments["steps"]
-        reached = max(saved_steps(run_dir / "checkpoints"), default=0)
+        reached = max(checkpoints_by_step(run_dir / "checkpoints"), default=0)
         if steps is not None and steps >= reached:
             preset = preset.replace(steps=steps)
         expected = dataclasses.replace(earlier, preset=preset)
@@ -147,7 +143,7 @@ class RunDescription:
         A longer run trains that epoch again, like an uninterrupted run.
         """
         steps = [0, *(int(row["step"]) for row in read_history(run_dir))]
-        saved = saved_steps(run_dir / "checkpoints")
+        saved = checkpoints_by_step(run_dir / "checkpoints")
         if steps[-1] not in saved or not (run_dir / "arguments.json").exists():
             return
         earlier = self.load(run_dir / "arguments.json")

@@ -22,7 +22,7 @@ def read_history(run_dir: pathlib.Path) -> list[dict]:
         return list(csv.DictReader(file))
 
 
-def saved_steps(folder: pathlib.Path) -> dict[int, pathlib.Path]:
+def checkpoints_by_step(folder: pathlib.Path) -> dict[int, pathlib.Path]:
     """Returns the prefixes of a folder's checkpoints by step, ascending."""
     # The index comes last, so it marks a complete checkpoint.
     paths = [path.with_suffix("") for path in folder.glob("ckpt-*.index")]

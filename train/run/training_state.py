@@ -20,7 +20,12 @@ from train.loop.training_model import (
     transformer_of,
     updates_of,
 )
-from train.run.run_folder import delete_checkpoint, read_history, saved_steps, step_of
+from train.run.run_folder import (
+    checkpoints_by_step,
+    delete_checkpoint,
+    read_history,
+    step_of,
+)
 
 MAX_SKIPPED = 10
 # Number of the latest checkpoints that keep their state.
@@ -73,7 +78,7 @@ class TrainingState(keras.callbacks.Callback):
     @property
     def saved(self) -> dict[int, pathlib.Path]:
         """Prefixes of the checkpoints that are there, by step, ascending."""
-        return saved_steps(self._folder)
+        return checkpoints_by_step(self._folder)
 
     def restore(self, strategy: tf.distribute.Strategy | None = None) -> int:
         """Loads the latest undamaged checkpoint.
@@ -189,7 +194,7 @@ class CheckpointStore:
 
     def read_latest(self) -> bool:
         """Loads the latest checkpoint that can be read, if there is one."""
-        saved = saved_steps(self._folder)
+        saved = checkpoints_by_step(self._folder)
         for prefix in reversed(saved.values()):
             rest = state_prefix_of(prefix)
             if not rest.with_suffix(".index").exists():
@@ -210,10 +215,10 @@ class CheckpointStore:
 
     def delete_others(self, kept: set[str]) -> None:
         """Deletes all other checkpoints, and all states but the latest."""
-        for path in saved_steps(self._folder).values():
+        for path in checkpoints_by_step(self._folder).values():
             if path.name not in kept:
                 delete_checkpoint(path)
-        latest = list(saved_steps(self._folder).values())[-NUM_STATES_KEPT:]
+        latest = list(checkpoints_by_step(self._folder).values())[-NUM_STATES_KEPT:]
         names = {state_prefix_of(path).name for path in latest}
         for path in sorted(self._folder.glob("state-*"), reverse=True):
             # The index first, as `delete_checkpoint` does.

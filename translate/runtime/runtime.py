@@ -20,9 +20,9 @@ from documents.translation_repair import hide_terms, show_terms
 from export.model.signature_inputs import LANGUAGE_INPUTS
 from text_processing.language_tags import LanguageTags
 from text_processing.placeholders import PLACEHOLDERS
-from translate.runtime.arrays import check_outputs, decode_line, strings
 from translate.runtime.capitals import is_in_capitals, with_one_capital
-from translate.runtime.lost_words import restore_lost_words
+from translate.runtime.signature_arrays import check_outputs, decode_line, strings
+from translate.runtime.word_restoration import restore_lost_words
 from translate.word_confidence import group_words
 
 SIGNATURE = "serving_default"

@@ -19,7 +19,7 @@ from translate.runtime.runtime import SIGNATURE, Runtime
 
 PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before each retry, on average.
 MODEL_NAME = "translator"
-ADDRESS = re.compile(r"([^\s/@:\[\]]+|\[[\da-fA-F:.]+\]):\d+")
+ADDRESS = re.compile(r"([^\s/@:\[\]]+|\[[\da-fA-F:.]+\]):(\d{1,5})", re.ASCII)
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
 # Requests that show whether a server has a signature.
 TEXT = np.array([b"a"], object)
@@ -219,7 +219,8 @@ def connect(server: str, options: ClientOptions) -> TFServingRuntime:
     Raises:
         UserError: If the address is invalid.
     """
-    if not ADDRESS.fullmatch(server):
+    found = ADDRESS.fullmatch(server)
+    if not found or not 0 < int(found[2]) < 2**16:
         # The part before an @ may hold a password.
         received = server.rpartition("@")[2]
         raise UserError(f"--server must be HOST:PORT. Received: {received}")

@@ -169,7 +169,7 @@ def _take_step(model, options, step_tensors, constants, step):
     candidates = find_continuations(
         logits, step.active, step.index, step_tensors, options, options.num_candidates
     )
-    active, finished, chosen, done = update_hypotheses(
+    active, finished, chosen, done = advance_beams(
         candidates, step.active, step.finished, step.index, step_tensors, options
     )
     parents = tf.gather(candidates.parents, chosen, batch_dims=1)
@@ -232,7 +232,7 @@ def make_step_tensors(sentences, options):
     )
 
 
-def update_hypotheses(candidates, active, finished, index, step_tensors, options):
+def advance_beams(candidates, active, finished, index, step_tensors, options):
     """Adds finished candidates to `finished`, and keeps the `K` best others.
 
     Returns:

@@ -142,6 +142,7 @@ def test_a_document_comes_back(format, sources, data):
         "<p>(z)<i></b>  One</p>",
         "<p>cat<b>\u200etwo</b></p>",
         "<p>one &lrm;two <b>three</b></p>",
+        "<p>_<code>foo</code>|<code>bar</code>_ and <code>foo</code> bar</p>",
     ],
 )
 def test_what_touches_a_tag_comes_back(source):

@@ -235,3 +235,13 @@ def place_words(embeddings):
     angles = np.arange(len(embeddings))[:, None] * rates
     signal = np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
     return np.sqrt(WIDTH) * embeddings + signal
+
+
+def check_epsilon(normalization, scale, bias, epsilon):
+    """Compares with NumPy on states that are so small that the epsilon shows."""
+    x = np.random.default_rng(2).normal(0, 1e-3, (5, WIDTH))
+    found = normalization(x[:, OUR_ORDER])
+    x -= x.mean(axis=1, keepdims=True)
+    x /= np.sqrt(np.mean(x**2, axis=1, keepdims=True) + epsilon)
+    expected = (x * scale + bias)[:, OUR_ORDER]
+    np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -15,10 +15,10 @@ from train.data.corpus import Mixture, Pairs, demo_pairs
 from train.data.given_tokenizer import read_tokenizer
 from train.data.vocabulary import (
     check_symbols,
-    check_tokenizer,
     count_pieces,
     learn_vocabulary,
-    sample_text,
+    read_given_tokenizer,
+    sample_pairs,
 )
 
 FEW = Pairs(
@@ -108,9 +108,9 @@ def test_refuses_another_size(tmp_path):
 
     # The model has 400 pieces, and had no padding.
     with pytest.raises(UserError, match="--tokenizer, 401 sub.*--vocabulary-size 400$"):
-        check_tokenizer(path, 400)
+        read_given_tokenizer(path, 400)
     for size in (None, 401):
-        assert check_tokenizer(path, size)
+        assert read_given_tokenizer(path, size)
 
 
 def test_refuses_placeholders_that_a_model_lacks(tmp_path):
@@ -136,8 +136,8 @@ def test_the_same_text_gives_the_same_vocabulary(model_proto):
 def test_a_large_corpus_is_sampled_evenly():
     corpus = Pairs([str(i) for i in range(10)], ["x"] * 10)
 
-    assert sample_text(corpus, 10) == list(corpus)
-    assert [source for source, _ in sample_text(corpus, 4)] == ["0", "2", "5", "7"]
+    assert sample_pairs(corpus, 10) == list(corpus)
+    assert [source for source, _ in sample_pairs(corpus, 4)] == ["0", "2", "5", "7"]
 
 
 @hypothesis.given(
@@ -149,7 +149,7 @@ def test_a_large_corpus_is_sampled_evenly():
 def test_the_text_of_a_vocabulary_follows_the_weights(sizes, limit):
     parts = [(Pairs([f"{i}"] * n, ["x"] * n), w) for i, (n, w) in enumerate(sizes)]
 
-    found = [source for source, _ in sample_text(Mixture(parts), limit)]
+    found = [source for source, _ in sample_pairs(Mixture(parts), limit)]
 
     wanted = [n * w for n, w in sizes]
     scale = min(1, limit / Fraction(sum(wanted)))

@@ -6,7 +6,7 @@ import pytest
 
 from command_line.errors import UserError
 from keras_transformer import PRESETS
-from text_processing.text_style import SIGNS
+from text_processing.preprocessing_signs import SIGNS
 from train.data.batch_plan import BatchPlan
 from train.data.corpus import SIDES, Pairs
 from train.data.encoded_corpus import encode_corpus

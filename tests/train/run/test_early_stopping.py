@@ -4,7 +4,7 @@ import pytest
 
 from tests.helpers.small_runs import small_task
 from train.run.early_stopping import EarlyStopping, ValidationOptions
-from train.run.run_folder import saved_steps, step_of
+from train.run.run_folder import checkpoints_by_step, step_of
 from train.run.training_state import TrainingState
 
 
@@ -88,7 +88,7 @@ def test_patience_keeps_what_is_around_the_best(tmp_path):
         state.restore()
         task.optimizer.iterations.assign(10 * (i + 1))
         state.on_epoch_end(i, {"val_loss": loss})
-        steps = saved_steps(tmp_path / "checkpoints")
+        steps = checkpoints_by_step(tmp_path / "checkpoints")
         kept.append([step // 10 for step in steps])
 
     # Checkpoints around the best stay for one epoch more: the last may be lost.

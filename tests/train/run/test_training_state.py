@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_transformer import Transformer
 from tests.helpers.small_runs import VOCABULARY_SIZE, preset
-from train.run.run_folder import read_history, saved_steps
+from train.run.run_folder import checkpoints_by_step, read_history
 from train.run.training_state import TrainingState
 
 
@@ -40,7 +40,7 @@ def test_a_plain_transformer_resumes_with_any_optimizer(tmp_path):
     data = make_dataset()
     whole = train_plainly(tmp_path / "whole", 2, data)
     train_plainly(tmp_path / "two", 1, data)
-    assert list(saved_steps(tmp_path / "two" / "checkpoints")) == [3]
+    assert list(checkpoints_by_step(tmp_path / "two" / "checkpoints")) == [3]
 
     resumed = train_plainly(tmp_path / "two", 2, data)
 

@@ -106,8 +106,8 @@ def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
         assert list(found) == [expected] * 100
 
         translator = make_sentence_translator(connect(address))
-        found, _ = translator.translate([line.decode() for line in lines])
-        assert found == [expected.decode()] * 100
+        found = translator.translate([line.decode() for line in lines])
+        assert found == [(expected.decode(), False)] * 100
 
 
 def test_keeps_the_order_with_many_batches_in_flight(serve):

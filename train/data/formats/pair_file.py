@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from command_line.errors import UserError
-from command_line.text_files import find_invalid_byte
+from command_line.text_files import describe_invalid_byte
 from train.data.corpus import Corpus, FilePairs, refuse_pipe
 from train.data.formats import delimited, json_lines, opus_zip, parquet, tmx
 from train.data.formats.language_codes import require_both
@@ -62,7 +62,7 @@ def is_text(value: object) -> bool:
     """Whether a value is `None` or a string that a text file may have."""
     if not isinstance(value, str):
         return value is None
-    return not find_invalid_byte(value.encode("utf-8", "surrogatepass"))
+    return not describe_invalid_byte(value.encode("utf-8", "surrogatepass"))
 
 
 def open_pair_file(path: pathlib.Path, codes: tuple[str | None, str | None]) -> Corpus:

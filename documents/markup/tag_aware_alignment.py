@@ -202,9 +202,9 @@ def leaf_pattern(text: str, start: int, end: int) -> str:
     """Returns the pattern of a leaf, which has letters beside it if it had."""
     pattern = re.escape(text[start:end])
     if text[start].isalnum() and not text[start - 1 : start].isalnum():
-        pattern = rf"(?<!\w){pattern}"
+        pattern = rf"(?<![^\W_]){pattern}"
     if text[end - 1].isalnum() and not text[end : end + 1].isalnum():
-        pattern = rf"{pattern}(?!\w)"
+        pattern = rf"{pattern}(?![^\W_])"
     return rf"(?=({pattern}))"
 
 

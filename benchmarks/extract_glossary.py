@@ -51,7 +51,7 @@ def choose_terms(sources: list[str], targets: list[str], count: int) -> dict[str
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.glossary_terms", description=__doc__
+        prog="python -m benchmarks.extract_glossary", description=__doc__
     )
     for name in ("source", "reference", "output"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)

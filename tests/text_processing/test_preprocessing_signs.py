@@ -4,7 +4,7 @@ import pytest
 import sacremoses
 
 from demo_corpus.generator import demo_corpus
-from text_processing.text_style import SIGNS
+from text_processing.preprocessing_signs import SIGNS
 
 
 @pytest.mark.parametrize(

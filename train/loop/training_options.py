@@ -21,7 +21,7 @@ PRECISIONS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class UpdateOptions:
+class TrainingOptions:
     """Options of training that are not part of a preset."""
 
     batch_tokens: int | None = option(

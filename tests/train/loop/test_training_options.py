@@ -4,7 +4,7 @@ from command_line.errors import UserError
 from keras_transformer import PRESETS, TransformerSchedule, WarmupDecay
 from tests.helpers.small_runs import make_ids
 from train.data.encoded_pairs import EncodedPairs
-from train.loop.update_options import UpdateOptions
+from train.loop.training_options import TrainingOptions
 
 SHORT = make_ids([(0, 3), (1, 5)], 4)
 LONG = make_ids([(0, 2), (1, 7)], 4)
@@ -19,9 +19,9 @@ LONG = make_ids([(0, 2), (1, 7)], 4)
 )
 def test_a_limit_must_hold_the_longest_sentence(corpora):
     for limit in (None, 7, 500):
-        UpdateOptions(max_tokens_per_replica=limit).check_limit(corpora)
+        TrainingOptions(max_tokens_per_replica=limit).check_limit(corpora)
     with pytest.raises(UserError, match=r"sentence, 7 tokens;.*replica 6$"):
-        UpdateOptions(max_tokens_per_replica=6).check_limit(corpora)
+        TrainingOptions(max_tokens_per_replica=6).check_limit(corpora)
 
 
 PRESET = PRESETS["tiny"].replace(hidden_dim=64, warmup_steps=25, steps=100)
@@ -38,7 +38,7 @@ PRESET = PRESETS["tiny"].replace(hidden_dim=64, warmup_steps=25, steps=100)
     ],
 )
 def test_the_peak_is_the_papers_times_the_scale(options, kind, peak):
-    settings = UpdateOptions(**options)
+    settings = TrainingOptions(**options)
     settings.check_schedule(PRESET)
 
     schedule = settings.make_schedule(PRESET)
