@@ -10,6 +10,7 @@ import types
 import pytest
 
 import keras_transformer
+from documents.formats import FORMAT_OF_SUFFIX
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
@@ -21,6 +22,13 @@ def hooks():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.mark.parametrize("page", ["documents", "http_api"])
+def test_the_guide_names_every_format(page):
+    text = (DOCS / f"{page}.md").read_text("utf-8")
+
+    assert [suffix for suffix in FORMAT_OF_SUFFIX if f"`{suffix}`" not in text] == []
 
 
 def test_code_of_the_paper_runs():
