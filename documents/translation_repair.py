@@ -7,13 +7,13 @@ import numpy as np
 
 from documents.glossary import Glossary, Match
 from documents.markup.document_writer import UNESCAPED
-from documents.markup.markup_tokens import Edit, Kind, Token, copy_with_edits
+from documents.markup.markup_tokens import Edit, Kind, Token
 from documents.markup.segments import make_segment, normalize_blanks
 from documents.markup.sentence_writer import write_sentence
 from documents.markup.tag_projection import Node, TagProjector
 from documents.markup.tagged_sentences import Sentence
 from documents.markup.word_alignment import Word, find_words, kind_of, words_in
-from text_processing.placeholders import PLACEHOLDER, PLACEHOLDERS, find_symbol_spans
+from text_processing.placeholders import find_symbol_spans
 
 # Maximum product of the lengths of a sentence and of its translation. Longer ones
 # were cut by the model, and their alignment would take gigabytes.
@@ -77,29 +77,6 @@ def align_by_position(
     for number, row in enumerate(rows if columns else ()):
         weights[row, columns[number * len(columns) // len(rows)]] = 1
     return weights
-
-
-def hide_terms(glossary: Glossary, text: str) -> tuple[str, dict[str, str]]:
-    """Replaces terms by placeholders that are free; returns their target terms."""
-    free = [name for name in PLACEHOLDERS if name not in text]
-    # What an empty target term leaves out depends on the alignment.
-    matches = [match for match in glossary.find(text) if match.target]
-    pairs = list(zip(matches, free, strict=False))
-    edits = [(match.start, match.end, name) for match, name in pairs]
-    names = {name: match.target for match, name in pairs}
-    return copy_with_edits(text, edits), names
-
-
-def show_terms(
-    glossary: Glossary, text: str, translation: str, names: dict[str, str]
-) -> str:
-    """Replaces the placeholders of `hide_terms` by their target terms."""
-
-    def write(found):
-        target = names.get(found[0], found[0])
-        return glossary.in_case(target, translation[: found.start()], text)
-
-    return PLACEHOLDER.sub(write, translation)
 
 
 def place_terms(

@@ -107,19 +107,21 @@ class Both:
                 ),
             ).logits.numpy()
 
-    def translate(self, source_ids, beam_size):
-        """Returns their translations, in our ids without BOS."""
+    def translate(self, source_ids, beam_size, count=1, **options):
+        """Returns their best translations, in our ids without BOS."""
         import torch
 
         with torch.no_grad():
             found = self.theirs.generate(
                 **self.their_inputs(source_ids),
                 num_beams=beam_size,
+                num_return_sequences=count,
                 max_length=MAX_LENGTH,
                 length_penalty=self.length_penalty,
                 early_stopping=False,
                 do_sample=False,
                 **self.options,
+                **options,
             )
         ours = np.zeros(self.configuration.vocabulary_size, int)
         known = np.array([1, 2, *range(4, len(self.targets))])
@@ -127,22 +129,23 @@ class Both:
         ours[self.configuration.padding_id] = 0
         return ours[found.numpy()[:, 1:]]
 
-    def search(self, source_ids, beam_size):
+    def search(self, source_ids, beam_size, count=1, **rules):
+        """Returns our best translations."""
         forbidden = (0, *np.flatnonzero(~self.targets.can_be_generated), 3)
         forbidden = tuple(map(int, forbidden))
         options = SearchOptions(
-            beam_size, self.length_penalty, 1, forbidden, penalty_offset=0
+            beam_size, self.length_penalty, count, forbidden, penalty_offset=0, **rules
         )
-        count = len(source_ids)
-        limits = np.full(count, MAX_LENGTH - 1, "int32")
-        prefix_ids = np.array([self.forced] * count, "int32")
+        limits = np.full(len(source_ids), MAX_LENGTH - 1, "int32")
+        prefix_ids = np.array([self.forced] * len(source_ids), "int32")
 
         @tf.function(autograph=False)
         def search(*inputs):
             source_ids, limits, prefix_ids = inputs
             return search_in_graph(self.ours, source_ids, limits, options, prefix_ids)
 
-        return np.array(search(source_ids, limits, prefix_ids).ids[:, 0])
+        found = np.array(search(source_ids, limits, prefix_ids).ids)
+        return found.reshape(-1, found.shape[-1])
 
     def score(self, source_ids, translations):
         """Returns the scores of what follows the tag, by their logits.
@@ -243,6 +246,21 @@ def test_greedy_translations_are_theirs(both):
     if both.forced:  # Most small models of Marian repeat one piece.
         assert len(set(np.count_nonzero(found, axis=1))) > 5
         assert len(np.unique(found)) > 20
+
+
+@pytest.mark.parametrize("both", KINDS, indirect=True)
+def test_four_beams_of_one_length_are_theirs(both):
+    """Where no translation ends early, both searches keep the best of each step."""
+    source_ids = random_sources(both, 100)
+
+    found = both.search(source_ids, 4, 4, min_length=MAX_LENGTH - 2)
+    expected = both.translate(source_ids, 4, 4, min_length=MAX_LENGTH)
+
+    # Ours counts the probability of the end, so the four may be in another order.
+    for rows in (found, expected):
+        assert rows.shape == (400, MAX_LENGTH - 1)
+    for ours, theirs in zip(np.split(found, 100), np.split(expected, 100), strict=True):
+        assert {*map(tuple, ours.tolist())} == {*map(tuple, theirs.tolist())}
 
 
 def test_beams_score_no_less_than_theirs(both):

@@ -11,7 +11,7 @@ from command_line.errors import UserError
 from documents.glossary import Glossary, parse_glossary_file, read_glossary
 from documents.markup.translate_markup import translate_markup
 from documents.markup.word_alignment import find_words
-from documents.translation_repair import hide_terms, place_terms, show_terms
+from documents.translation_repair import place_terms
 from tests.helpers.known_alignment_translators import word_for_word
 
 # Words of a text; only those in Latin letters need a blank between them.
@@ -124,15 +124,6 @@ def test_a_target_term_stays_at_the_term_that_it_translates():
     assert found == "gravação ou disco"
 
 
-def test_what_is_left_out_needs_no_placeholder():
-    glossary = Glossary([("eben", ""), ("gut", "bom")])
-
-    hidden, names = hide_terms(glossary, "Das ist eben gut")
-
-    assert hidden == "Das ist eben ⦅0⦆"
-    assert names == {"⦅0⦆": "bom"}
-
-
 SOURCES, TARGETS = ["a", "b", "a b", "c", "b c"], ["x", "y", "x y", "东", "东x", "z-y"]
 SENTENCES = st.lists(st.sampled_from(["a", "b", "c", "d", ".", "d-a"]), max_size=8)
 TRANSLATIONS = st.lists(
@@ -174,28 +165,6 @@ def test_each_target_term_is_there_and_the_rest_is_the_translation(pair, terms):
     rest = [word for word in found.split() if word.casefold() not in others]
     if "东" not in "".join(targets):  # Nothing parts it from a word beside it.
         assert all(word in words for word in rest)
-
-
-@given(st.lists(st.sampled_from(["a", "b", "⦅0⦆", "B", "d"]), max_size=20))
-def test_placeholders_come_back_as_target_terms(words):
-    text, glossary = " ".join(words), Glossary([("a", "x"), ("b", "y")])
-
-    hidden, names = hide_terms(glossary, text)
-
-    count = sum(word in "abB" for word in words)
-    assert len(names) == min(count, 10 - ("⦅0⦆" in words))
-    assert glossary.count(text, show_terms(glossary, "", hidden, names))[1] == len(
-        names
-    )
-    assert hidden.count("⦅0⦆") == max(words.count("⦅0⦆"), "⦅0⦆" in names)
-
-
-def test_placeholders_are_in_the_case_of_a_sentence():
-    glossary = Glossary([("disk", "drive")])
-    hidden, names = hide_terms(glossary, "Disk or disk")
-
-    assert hidden == "⦅0⦆ or ⦅1⦆"
-    assert show_terms(glossary, "Disk or disk", "⦅1⦆ ou ⦅0⦆", names) == "Drive ou drive"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from command_line.errors import UserError
 from documents.formats import translate_whole
 from documents.glossary import Glossary
 from documents.markup.word_alignment import word_attention
-from documents.translation_repair import hide_terms, show_terms
 from export.model.signature_inputs import LANGUAGE_INPUTS
 from text_processing.language_tags import LanguageTags
 from text_processing.placeholders import PLACEHOLDERS
@@ -148,8 +147,7 @@ class Runtime(abc.ABC):
         A model that cannot align is refused.
         """
         self.require("align")
-        # The copy keeps it, and a server without alignments refuses it.
-        _ = self.knows_placeholders
+        _ = self.knows_placeholders  # A server without alignments refuses it.
         model = self._copy()
         model.glossary = glossary
         return model
@@ -161,20 +159,10 @@ class Runtime(abc.ABC):
         """
         texts = strings(lines)
         sources = list(map(decode_line, texts))
-        asked, names = texts.copy(), [{}] * len(texts)
-        if self.glossary and self.knows_placeholders:
-            for row, source in enumerate(sources):
-                text, names[row] = hide_terms(self.glossary, source)
-                if names[row]:
-                    asked[row] = text.encode()
-        outputs = check_outputs(self.ask(SIGNATURE, {"text": asked}), len(lines))
+        outputs = check_outputs(self.ask(SIGNATURE, {"text": texts}), len(lines))
         translations = outputs["translation"].copy()
         found = list(map(decode_line, translations))
-        pairs = [
-            (each[0], show_terms(self.glossary, *each))
-            for each in zip(sources, found, names, strict=True)
-        ]
-        repaired = self._repair(pairs)
+        repaired = self._repair(list(zip(sources, found, strict=True)))
         for row, (old, new) in enumerate(zip(found, repaired, strict=True)):
             if new != old:
                 translations[row] = new.encode()

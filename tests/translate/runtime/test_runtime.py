@@ -139,12 +139,11 @@ def test_a_failing_alignment_does_not_fail_the_translation():
 class Aligning(FunctionRuntime):
     """Answers by a function of bytes, in the order of the words."""
 
-    def __init__(self, write, knows_placeholders=False):
+    def __init__(self, write):
         super().__init__(
             lambda lines: make_outputs(list(map(write, lines))),
             ("serving_default", "align", "translate_nbest"),
         )
-        self.knows_placeholders = knows_placeholders
 
     def align(self, pairs):
         return [np.eye(len(find_words(t)), len(find_words(s))) for s, t in pairs]
@@ -171,24 +170,6 @@ def test_a_sentence_in_capitals_has_its_terms_in_capitals():
     model = Aligning(bytes.lower).with_glossary(GLOSSARY)
 
     assert model.translate(["A HARD DISK"])[0].text == "A DISCO RÍGIDO"
-
-
-@pytest.mark.parametrize("loses", [False, True])
-def test_terms_are_placeholders_if_the_model_knows_them(loses):
-    asked = []
-
-    def reverse(line):
-        asked.append(line.decode())
-        words = line.decode().split()[::-1]
-        return " ".join(words).replace("⦅1⦆", "X" if loses else "⦅1⦆").encode()
-
-    model = Aligning(reverse, knows_placeholders=True).with_glossary(GLOSSARY)
-
-    (found,) = model.translate(["the cat saw ⦅0⦆"])
-
-    assert asked == ["the ⦅1⦆ saw ⦅0⦆"]
-    # By the alignment, which here is that of positions.
-    assert found.text == ("⦅0⦆ felino X the" if loses else "⦅0⦆ saw felino the")
 
 
 def test_alternatives_have_the_terms():
