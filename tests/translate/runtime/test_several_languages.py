@@ -99,11 +99,9 @@ def test_a_server_says_which_languages_its_requests_name(exports, kind):
 def test_a_language_that_the_model_lacks_is_refused(exports):
     for format in ("saved_model", "litert", "ctranslate2"):
         runtime = load_export(exports["forced", format])
-        with pytest.raises(
-            UserError, match="one of the model: de, en, fr, pt. Received: fra"
-        ):
+        with pytest.raises(UserError, match="the model: de, en, fr, pt. Received: fra"):
             runtime.for_languages("en", "fra")
-        with pytest.raises(UserError, match="one of the model: .*Received: none"):
+        with pytest.raises(UserError, match="one of the model: .*Received: no --"):
             runtime.for_languages("en", "")
     with pytest.raises(UserError, match="one of the model: de. Received: fr"):
         load_export(exports["own", "fixed"]).for_languages("en", "fr")
