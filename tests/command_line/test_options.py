@@ -6,6 +6,7 @@ import pathlib
 import pytest
 
 from command_line.options import (
+    CommandParser,
     add_options,
     mutually_exclusive,
     option,
@@ -90,6 +91,21 @@ def test_refuses_what_was_not_declared(argv, message, capsys):
         parse(*argv)
 
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [[], ["copy"]])
+def test_an_unknown_option_is_refused_in_one_line_with_the_nearest(command, capsys):
+    parser = CommandParser(prog="files")
+    part = parser.add_subparsers().add_parser("copy") if command else parser
+    part.add_argument("--source-folder")
+
+    with pytest.raises(SystemExit):
+        parser.parse_args([*command, "--sorce-folder", "x"])
+
+    assert capsys.readouterr().err == (
+        f"{' '.join(['files', *command])}: error: unrecognized arguments: "
+        "--sorce-folder x (the nearest: --source-folder)\n"
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -124,6 +124,12 @@ def test_a_target_term_stays_at_the_term_that_it_translates():
     assert found == "gravação ou disco"
 
 
+def test_a_term_without_words_is_placed_without_an_alignment():
+    glossary = Glossary([("★", "star")])
+
+    assert "star" in place_terms(glossary, "★", "foo bar", None).split()
+
+
 SOURCES, TARGETS = ["a", "b", "a b", "c", "b c"], ["x", "y", "x y", "东", "东x", "z-y"]
 SENTENCES = st.lists(st.sampled_from(["a", "b", "c", "d", ".", "d-a"]), max_size=8)
 TRANSLATIONS = st.lists(

@@ -42,8 +42,8 @@ class ServiceClient:
 
     def measured(self, name):
         """Returns the value of a Prometheus metric, or 0."""
-        told = self.get("/metrics").data.decode()
-        found = re.search(rf"^{re.escape(name)} (.*)", told, re.M)
+        metrics = self.get("/metrics").data.decode()
+        found = re.search(rf"^{re.escape(name)} (.*)", metrics, re.M)
         return float(found[1]) if found else 0
 
     def post(self, path, **fields):

@@ -271,7 +271,7 @@ def test_prometheus_is_told_what_happens():
         service.post("/translate", q="a b\nc", **PAIR)
         service.post("/translate", q="", **PAIR)
         service.get("/nowhere")
-        told = service.get("/metrics").data.decode().splitlines()
+        metrics = service.get("/metrics").data.decode().splitlines()
 
     for line in (
         'translate_sentences_total{pair="en:es"} 2.0',
@@ -283,7 +283,7 @@ def test_prometheus_is_told_what_happens():
         'translate_batch_rows_sum{model="en:es"} 2.0',
         'translate_waiting{model="en:es"} 0.0',
     ):
-        assert line in told
+        assert line in metrics
 
 
 def test_a_key_is_needed_where_there_are_some(tmp_path):

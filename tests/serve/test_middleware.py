@@ -203,12 +203,12 @@ def test_what_a_client_that_left_asked_is_not_translated(reversing, path, text, 
         wait_for(service, 0)
         reversing.gate.set()
         thread.join()
-        told = service.get("/metrics").data.decode()
+        metrics = service.get("/metrics").data.decode()
 
     assert answers[0].status == 200
     assert reversing.batches == [[b"first"]]
-    assert f'translate_request_seconds_count{{path="{path}"}}' in told
-    assert path == "/sentences" or 'status="499"} 1.0' in told
+    assert f'translate_request_seconds_count{{path="{path}"}}' in metrics
+    assert path == "/sentences" or 'status="499"} 1.0' in metrics
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="needs Linux")

@@ -113,6 +113,11 @@ def write_toolkit_tmx(path):
     path.write_text(TOOLKIT.format(units), encoding="utf-8")
 
 
+def write_xml_zip(path):
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("de/a.xml", "<text/>")
+
+
 def write_zipped_tmx(path):
     write_toolkit_tmx(path)
     path.write_bytes(gzip.compress(path.read_bytes()))
@@ -307,6 +312,7 @@ def units(*codes):
         ("x.tmx", units("en-GB es", "en-US"), "en-gb and en-us: .* not 'en'"),
         ("x.tmx", units("en-US es", "en"), "has en-us and en: name en-us"),
         ("x.zip", write_opus_zip, "x.zip has en, de; not 'es'"),
+        ("x.zip", write_xml_zip, "as NAME.en-es.en. Received: de/a.xml"),
         ("x.zip", text(b"PK"), "must be a whole zip file"),
         ("x.zip", zipped(en=b"a\n\xff", es=b"b\nc"), "en-es.en, line 2, byte 0xff"),
         ("x.zip", zipped(en="a\nb", es="c"), "2 lines in .*es.en, 1 lines in .*es.es"),

@@ -43,6 +43,19 @@ def exports(tmp_path_factory):
 
 
 @pytest.mark.slow
+def test_an_export_says_which_languages_a_request_names(tmp_path, capsys):
+    run_dir = write_run(tmp_path / "run", FORCED)
+    options = [f"--run-dir={run_dir}", "--format=litert"]
+
+    export.main([*options, f"--export-dir={tmp_path / 'both'}"])
+    export.main([*options, f"--export-dir={tmp_path / 'one'}", "--target-language=de"])
+
+    first, second = (x for x in capsys.readouterr().out.splitlines() if "-m tra" in x)
+    assert first.endswith("both --source-language CODE --target-language CODE")
+    assert second.endswith("one --source-language CODE")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_formats_translate_alike(exports, kind):
     saved = load_export(exports[kind, "saved_model"])
