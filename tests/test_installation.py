@@ -40,7 +40,7 @@ EXCEPTIONS = {
 # Distributions whose interface shows another's.
 BRING = {
     "fastapi": {"pydantic", "pydantic-core", "starlette"},
-    "mkdocstrings": {"griffelib"},
+    "mkdocstrings": {"griffe", "griffelib"},  # The former where none is installed.
     "tensorflow": {"protobuf"},
     "tensorflow-serving-api": {"grpcio"},
 }
