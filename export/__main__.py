@@ -18,7 +18,7 @@ from command_line.options import (
     read_options,
 )
 from command_line.recorded_search_options import check_decoding
-from export.bundle.model_loading import (
+from export.bundle.run_loading import (
     load_run,
     read_arguments,
     read_languages,

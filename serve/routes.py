@@ -16,7 +16,7 @@ from fastapi.responses import Response, StreamingResponse
 from documents.formats import FORMAT_OF_SUFFIX, read_document
 from serve import schemas
 from serve.access_control import AccessControl
-from serve.client_turns import limit_calls, run_in_turn
+from serve.fair_executor import limit_calls, run_in_turn
 from serve.file_store import FileStore
 from serve.languages import Detection
 from serve.schemas import http_error

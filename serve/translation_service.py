@@ -10,7 +10,7 @@ from typing import NamedTuple
 from documents.formats import Document, translation_steps
 from documents.markup.translate_markup import markup_steps
 from serve.batching import Batcher
-from serve.client_turns import limit_calls, run_together, split_in_turn
+from serve.fair_executor import limit_calls, run_together, split_in_turn
 from serve.languages import LanguageDetector, match_code, name_language
 from serve.metrics import Metrics
 from serve.options import LimitOptions

@@ -23,7 +23,7 @@ from benchmarks.decoding.systems import SYSTEMS
 from benchmarks.decoding.worker import WARM_UP_CASE
 from command_line.errors import UserError, exit_on_user_error
 from command_line.text_files import read_lines
-from export.bundle.model_loading import read_run
+from export.bundle.run_loading import read_run
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings

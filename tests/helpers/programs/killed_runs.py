@@ -21,7 +21,7 @@ import tensorflow  # noqa: F401  Imported before the forks, for speed.
 
 import train.__main__ as train_command
 from keras_transformer import Transformer
-from train.monitoring import final_model as final_scores
+from train import final_model
 from train.monitoring.progress import Progress
 from train.monitoring.validation_bleu import ValidationBleu
 
@@ -37,7 +37,7 @@ PLACES = (
     (ValidationBleu, "_search_batch"),  # the translation of its sentences,
     (Transformer, "get_weights"),  # the mean of the checkpoints,
     (Transformer, "save"),  # the file that becomes `model.keras`,
-    (final_scores, "make_dataset"),  # the scores of that,
+    (final_model, "make_dataset"),  # the scores of that,
     (ValidationBleu, "_search_batch"),  # and its translations.
 )
 NUM_WITHIN_EPOCH = 2  # Of these.
