@@ -193,7 +193,7 @@ def make_model_cases(folder: pathlib.Path, options: dict) -> dict[str, list[dict
 
 
 def make_export_cases(options: dict) -> dict[str, list[dict]]:
-    """Returns cases that count sentences."""
+    """Returns cases for exports that are there already; they count sentences."""
     texts = list(read_lines(pathlib.Path(options["source"])))
     return make_cases(texts, list(map(len, texts)), [1] * len(texts), False, options)
 

@@ -22,7 +22,7 @@ import tensorflow  # noqa: F401  Imported before the forks, for speed.
 import train.__main__ as train_command
 from keras_transformer import Transformer
 from train import final_model
-from train.monitoring.progress import Progress
+from train.monitoring.progress import ProgressLogger
 from train.monitoring.validation_bleu import ValidationBleu
 
 OPTIONS = [
@@ -33,7 +33,7 @@ OPTIONS = [
 KILL_BEFORE_RENAME = (1, 2, 4, 6, 9, 12)
 # These end just after a call within
 PLACES = (
-    (Progress, "on_test_begin"),  # the validation,
+    (ProgressLogger, "on_test_begin"),  # the validation,
     (ValidationBleu, "_search_batch"),  # the translation of its sentences,
     (Transformer, "get_weights"),  # the mean of the checkpoints,
     (Transformer, "save"),  # the file that becomes `model.keras`,
