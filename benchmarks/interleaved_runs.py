@@ -75,7 +75,7 @@ class Worker:
 
     def __init__(self, module: str, options: dict):
         self.process = subprocess.Popen(
-            **make_command(module, options),
+            **make_popen_arguments(module, options),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -101,7 +101,7 @@ class Worker:
         self.answers.setdefault(order, []).append(answer)
 
 
-def make_command(module: str, options: dict) -> dict:
+def make_popen_arguments(module: str, options: dict) -> dict:
     """Returns the arguments of `subprocess.Popen` for a module with options.
 
     The option `"threads"` is the `Threads` of each library.

@@ -102,7 +102,7 @@ def summarize(clients: list[Client], elapsed_seconds: float) -> dict:
     }
 
 
-def make_requests(sentences: list[str]) -> list[str]:
+def make_texts(sentences: list[str]) -> list[str]:
     """Returns texts of one to four sentences."""
     draw = random.Random(0)
     lines = itertools.cycle(sentences)
@@ -173,7 +173,7 @@ def service(export_dir: pathlib.Path) -> Iterator[tuple[int, int]]:
 
 def measure_load(args: argparse.Namespace, sentences: list[str]) -> dict:
     """Returns the load of several clients, beside the plain loop."""
-    texts = make_requests(sentences)
+    texts = make_texts(sentences)
     seconds = 60 * args.minutes
     plain, answers = run_plain_loop(args.export_dir, texts, min(seconds, 30))
     orders = [random.Random(i).sample(texts, len(texts)) for i in range(args.clients)]

@@ -32,7 +32,7 @@ def exit_on_user_error() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        message = message_of(error)
+        message = user_message(error)
         if message is None:
             raise
         if shows_tracebacks:
@@ -68,7 +68,7 @@ def report_missing_package(
         raise error
 
 
-def message_of(error: Exception) -> str | None:
+def user_message(error: Exception) -> str | None:
     """Returns the line for a user's error, or `None` for a bug."""
     if isinstance(error, UserError):
         return str(error)

@@ -179,7 +179,7 @@ class GlossaryFile(NamedTuple):
     path: pathlib.Path
 
 
-def parse_glossary_file(text: str) -> GlossaryFile:
+def parse_glossary_option(text: str) -> GlossaryFile:
     """Parses `[SOURCE:TARGET=]FILE`, for argparse."""
     pair, path = LOCATION.fullmatch(text).groups()
     if not path:

@@ -18,7 +18,7 @@ from command_line.options import (
     read_options,
 )
 from command_line.recorded_search_options import check_decoding
-from export.bundle.model_loading import (
+from export.bundle.run_loading import (
     load_run,
     read_arguments,
     read_languages,
@@ -255,10 +255,10 @@ def run(options: ExportOptions) -> None:
             folder = write_litert(*model, *arguments, samples)
         else:
             folder = write_ctranslate2(*model, *arguments)
-    codes = languages.required_codes() if languages else ()
+    inputs = languages.required_inputs() if languages else ()
     print(
         f"{folder} is written. Next:\n  python -m translate --export-dir {export_dir}",
-        *(f"--{code.replace('_', '-')} CODE" for code in codes),
+        *(f"--{name.replace('_', '-')} CODE" for name in inputs),
     )
 
 

@@ -117,7 +117,7 @@ def check_known_width(name, shape):
         )
 
 
-def check_sequences(**tensors):
+def check_rank_3(**tensors):
     """Raises `ValueError` unless all tensors are of rank 3, or `None`."""
     for name, tensor in tensors.items():
         if tensor is not None and len(tensor.shape) != 3:

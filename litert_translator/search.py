@@ -196,12 +196,12 @@ class Rules:
         values[others] = -np.inf
         every = model.log_probabilities()
         for row in others:
-            best, found = self._choose(every[row], sentences[row], ids[row])
+            best, found = self._find_constrained(every[row], sentences[row], ids[row])
             tokens[row, :, : best.shape[1]] = best
             values[row, :, : best.shape[1]] = found
         return tokens, values
 
-    def _choose(self, every, sentence, ids):
+    def _find_constrained(self, every, sentence, ids):
         """Returns `find_candidates` of one sentence, of log-probabilities `(K, V)`.
 
         If no token may follow, EOS stays.

@@ -15,7 +15,7 @@ import sentencepiece
 
 from litert_translator.graphs import TURN, Model
 from litert_translator.languages import find_tags
-from litert_translator.options import check_numbers, check_texts, complete
+from litert_translator.option_checks import check_numbers, check_texts, complete
 from litert_translator.search import length_penalty, make_draw, search
 
 # Hypotheses times source tokens that are searched together, so that their keys and

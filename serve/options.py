@@ -11,7 +11,7 @@ import limits
 
 from command_line.errors import UserError
 from command_line.options import option, part, positive
-from documents.glossary import GlossaryFile, parse_glossary_file
+from documents.glossary import GlossaryFile, parse_glossary_option
 from serve.access_control import read_keys
 from serve.languages import Pair, read_pair
 from translate.loading import GlossaryMatchOptions
@@ -141,7 +141,7 @@ class ServeOptions(GlossaryMatchOptions):
         None,
         "terms that translations must have, as `translate --glossary` reads them; once "
         "for each pair (default: none)",
-        kind=parse_glossary_file,
+        kind=parse_glossary_option,
         action="append",
         metavar="SOURCE:TARGET=FILE",
     )

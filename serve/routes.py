@@ -16,11 +16,11 @@ from fastapi.responses import Response, StreamingResponse
 from documents.formats import FORMAT_OF_SUFFIX, read_document
 from serve import schemas
 from serve.access_control import AccessControl
-from serve.client_turns import limit_calls, run_in_turn
+from serve.fair_executor import limit_calls, run_in_turn
 from serve.file_store import FileStore
 from serve.languages import Detection
 from serve.schemas import http_error
-from serve.translation_service import Route, TextTranslation, TranslationService
+from serve.translation_service import ServedModel, TextTranslation, TranslationService
 from translate.runtime.runtime import WORDS
 
 AUTO = "auto"
@@ -57,13 +57,13 @@ def make_post(app: fastapi.FastAPI, access: AccessControl) -> Callable:
     return post
 
 
-def find_route(
+def find_model(
     service: TranslationService,
     asked: schemas.LanguageFields,
     text: str,
     is_html: bool = False,
-) -> tuple[Route, Detection | None]:
-    """Returns the route of a request, and its language if detected from `text`."""
+) -> tuple[ServedModel, Detection | None]:
+    """Returns the model of a request, and its language if detected from `text`."""
     if asked.source.lower() != AUTO:
         return service.find(asked.source, asked.target), None
     detected = service.detector.find_source(TAG.sub(" ", text) if is_html else text)
@@ -79,13 +79,13 @@ def add_translation(
     async def translate(asked, _):
         texts = asked.q if isinstance(asked.q, list) else [asked.q]
         is_html = asked.format == "html"
-        route, detected = find_route(service, asked, "\n".join(texts), is_html)
+        served, detected = find_model(service, asked, "\n".join(texts), is_html)
         if asked.glossary:
-            route = await run_in_turn(route.with_terms, asked.glossary)
+            served = await run_in_turn(served.with_terms, asked.glossary)
         if is_html:
-            translated = await service.translate_html(route, texts)
+            translated = await service.translate_html(served, texts)
         else:
-            translated = await service.translate(route, texts, asked.alternatives)
+            translated = await service.translate(served, texts, asked.alternatives)
         return make_response(asked, translated, detected)
 
     @post("/detect", schemas.DetectFields)
@@ -135,12 +135,12 @@ def add_files(
             )
         except ValueError as error:
             raise http_error(f"Invalid request: {error}") from None
-        route, _ = find_route(service, asked, file.plain, file.format == "html")
+        served, _ = find_model(service, asked, file.plain, file.format == "html")
         if asked.glossary:
-            route = await run_in_turn(route.with_terms, asked.glossary)
-        translated = await service.translate_file(route, file, suffix)
+            served = await run_in_turn(served.with_terms, asked.glossary)
+        translated = await service.translate_file(served, file, suffix)
         stem = re.sub(r"[^\w-]+", "_", name.stem, flags=re.ASCII)[:80]
-        target = route.name.rpartition(":")[2]
+        target = served.name.rpartition(":")[2]
         key = files.add(f"{stem}_{target}{suffix}", translated)
         return {"translatedFileUrl": str(request.url_for("download_file", key=key))}
 
@@ -161,12 +161,12 @@ def add_analysis_routes(post: Callable, service: TranslationService) -> None:
 
     @post("/sentences", schemas.TextFields)
     async def sentences(asked, _):
-        route, _ = find_route(service, asked, asked.q)
-        (document,) = await service.split(route, [asked.q])
+        served, _ = find_model(service, asked, asked.q)
+        (document,) = await service.split(served, [asked.q])
         stack = contextlib.ExitStack()
         # Before the response starts, so that an error status is still possible.
         futures = stack.enter_context(
-            route.batcher.submit(route.model.translate_any_length, document.sentences)
+            served.batcher.submit(served.model.translate_any_length, document.sentences)
         )
 
         async def stream():
@@ -178,17 +178,17 @@ def add_analysis_routes(post: Callable, service: TranslationService) -> None:
                         yield as_line({"error": "Cannot translate text"})
                         return
                     sentence = document.sentences[place]
-                    service.metrics.count_sentences(route.name, [sentence], [result])
+                    service.metrics.count_sentences(served.name, [sentence], [result])
                     yield as_line({"sentence": place, **result._asdict()})
 
         return StreamingResponse(stream(), media_type="application/x-ndjson")
 
     @post("/words", schemas.WordsFields)
     async def words(asked, _):
-        route, _ = find_route(service, asked, "\n".join(asked.q))
-        if WORDS not in route.model.features:
+        served, _ = find_model(service, asked, "\n".join(asked.q))
+        if WORDS not in served.model.features:
             message = "lacks words; export it with the signatures align and score"
-            raise http_error(f"the model of {route.name} {message}")
+            raise http_error(f"the model of {served.name} {message}")
         if len(asked.q) != len(asked.translations):
             raise http_error(
                 "Invalid request: q and translations must have as many texts "
@@ -197,7 +197,7 @@ def add_analysis_routes(post: Callable, service: TranslationService) -> None:
         service.check(asked.q)
         service.check(asked.translations)
         pairs = list(zip(asked.q, asked.translations, strict=True))
-        return await route.batcher.run(route.model.find_words, pairs)
+        return await served.batcher.run(served.model.find_words, pairs)
 
 
 def as_line(value: dict) -> str:

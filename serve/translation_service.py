@@ -10,7 +10,7 @@ from typing import NamedTuple
 from documents.formats import Document, translation_steps
 from documents.markup.translate_markup import markup_steps
 from serve.batching import Batcher
-from serve.client_turns import limit_calls, run_together, split_in_turn
+from serve.fair_executor import limit_calls, run_together, split_in_turn
 from serve.languages import LanguageDetector, match_code, name_language
 from serve.metrics import Metrics
 from serve.options import LimitOptions
@@ -31,7 +31,7 @@ class TextTranslation(NamedTuple):
     truncated: bool  # Whether one of its sentences was cut.
 
 
-class Route(NamedTuple):
+class ServedModel(NamedTuple):
     """Model and queue of one language pair."""
 
     name: str
@@ -39,8 +39,8 @@ class Route(NamedTuple):
     model: Runtime
     batcher: Batcher
 
-    def with_terms(self, terms: list[tuple[str, str]]) -> "Route":
-        """Returns the route with more terms, which replace those of its glossary."""
+    def with_terms(self, terms: list[tuple[str, str]]) -> "ServedModel":
+        """Returns the model with more terms, which replace those of its glossary."""
         check_markup(self, "a glossary is")
         try:
             glossary = self.model.glossary.overridden_by(terms)
@@ -57,13 +57,13 @@ class TranslationService:
         self.pairs = list(models)
         self._codes = sorted({code for pair in models for code in pair})
         self.detector = LanguageDetector(sorted({source for source, _ in models}))
-        batchers, self._routes = {}, {}
+        batchers, self._served = {}, {}
         for pair, model in models.items():
-            name = ":".join(pair)
-            if model.original not in batchers:
+            name, original = ":".join(pair), model.original
+            if original not in batchers:
                 sizes = model.in_flight, limits.batch_tokens, limits.queue_limit
-                batchers[model.original] = Batcher(*sizes, metrics.of_model(name))
-            self._routes[pair] = Route(name, pair[0], model, batchers[model.original])
+                batchers[original] = Batcher(*sizes, metrics.of_model(name))
+            self._served[pair] = ServedModel(name, pair[0], model, batchers[original])
         self._batchers = list(batchers.values())
 
     @contextlib.asynccontextmanager
@@ -76,8 +76,8 @@ class TranslationService:
 
     def replace_models(self, models: Models) -> None:
         """Replaces the model of each pair; requests that have begun keep theirs."""
-        routes = self._routes.items()
-        self._routes = {p: route._replace(model=models[p]) for p, route in routes}
+        served = self._served.items()
+        self._served = {p: old._replace(model=models[p]) for p, old in served}
 
     def is_alive(self) -> bool:
         """Whether the workers of all models run."""
@@ -85,10 +85,10 @@ class TranslationService:
 
     async def find_unresponsive(self) -> list[str]:
         """Returns a pair of each model that does not answer."""
-        routes = {route.batcher: route for route in self._routes.values()}.values()
-        asked = [r.batcher.is_responsive(r.model.translate, "a") for r in routes]
-        answers = zip(routes, await asyncio.gather(*asked), strict=True)
-        return [route.name for route, answered in answers if not answered]
+        served = {each.batcher: each for each in self._served.values()}.values()
+        asked = [x.batcher.is_responsive(x.model.translate, "a") for x in served]
+        answers = zip(served, await asyncio.gather(*asked), strict=True)
+        return [each.name for each, answered in answers if not answered]
 
     def languages(self) -> list[dict]:
         """Returns the languages in LibreTranslate's form."""
@@ -101,23 +101,23 @@ class TranslationService:
     def features(self) -> list[dict]:
         """Returns the optional features of each pair, for the web page."""
         return [
-            {"source": source, "target": target, "features": route.model.features}
-            for (source, target), route in self._routes.items()
+            {"source": source, "target": target, "features": served.model.features}
+            for (source, target), served in self._served.items()
         ]
 
-    def find(self, source: str, target: str) -> Route:
-        """Returns the route of two codes, in any case, or aliases of them."""
+    def find(self, source: str, target: str) -> ServedModel:
+        """Returns the model of two codes, in any case, or aliases of them."""
         codes = [match_code(code, self._codes) for code in (source, target)]
         for code, found in zip((source, target), codes, strict=True):
             if not found:
                 raise http_error(f"{code[:20]} is not supported")
-        route = self._routes.get(tuple(codes))
-        if not route:
+        served = self._served.get(tuple(codes))
+        if not served:
             source, target = (f"{name_language(code)} ({code})" for code in codes)
             raise http_error(
                 f"{target} is not available as a target language from {source}"
             )
-        return route
+        return served
 
     def check(self, texts: list[str]) -> None:
         """Refuses a request that exceeds a limit."""
@@ -131,18 +131,18 @@ class TranslationService:
                 raise http_error(f"Invalid request: {exceeded}")
 
     async def translate(
-        self, route: Route, texts: list[str], alternatives: int = 0
+        self, served: ServedModel, texts: list[str], alternatives: int = 0
     ) -> list[TextTranslation]:
         """Translates texts, with at most so many alternatives of each."""
-        documents = await self.split(route, texts)
+        documents = await self.split(served, texts)
         sentences = [s for document in documents for s in document.sentences]
-        run = route.batcher.run
-        best = await run(route.model.translate_any_length, sentences)
+        run = served.batcher.run
+        best = await run(served.model.translate_any_length, sentences)
         others = [[]] * len(sentences)
-        if alternatives and ALTERNATIVES in route.model.features:
-            find = route.model.find_alternatives
+        if alternatives and ALTERNATIVES in served.model.features:
+            find = served.model.find_alternatives
             others = await run(find, sentences, alternatives + 1, is_admitted=True)
-        self.metrics.count_sentences(route.name, sentences, best)
+        self.metrics.count_sentences(served.name, sentences, best)
         found = zip(best, others, strict=True)
         results = [list(itertools.islice(found, len(d.places))) for d in documents]
         return [
@@ -151,47 +151,47 @@ class TranslationService:
 
     @limit_calls(MAX_HTML_REQUESTS)
     async def translate_html(
-        self, route: Route, texts: list[str]
+        self, served: ServedModel, texts: list[str]
     ) -> list[TextTranslation]:
         """Translates documents of HTML; see `translate`."""
         self.check(texts)
-        check_markup(route, "html format is")
+        check_markup(served, "html format is")
         make_steps = functools.partial(markup_steps, format="html")
         return [
             TextTranslation(each.content, [], each.counts["truncated"] > 0)
-            for each in await self._translate_documents(route, make_steps, texts)
+            for each in await self._translate_documents(served, make_steps, texts)
         ]
 
     async def translate_file(
-        self, route: Route, document: Document, suffix: str
+        self, served: ServedModel, document: Document, suffix: str
     ) -> bytes:
         """Returns the translation of a document; `suffix` is for messages."""
         self.check([document.plain])
         if document.format:
-            check_markup(route, f"{suffix} files are")
-        (found,) = await self._translate_documents(route, translation_steps, [document])
-        return found.content
+            check_markup(served, f"{suffix} files are")
+        (file,) = await self._translate_documents(served, translation_steps, [document])
+        return file.content
 
     async def _translate_documents(
-        self, route: Route, make_steps: Callable, documents: list
+        self, served: ServedModel, make_steps: Callable, documents: list
     ) -> list:
         """Returns the results of the steps of documents, translated together."""
-        model, run, is_admitted = route.model, route.batcher.run, False
+        model, run, is_admitted = served.model, served.batcher.run, False
 
         async def translate(sentences):
             nonlocal is_admitted
             found = await run(model.translate, sentences, is_admitted=is_admitted)
             is_admitted = True
-            self.metrics.count_sentences(route.name, sentences, found)
+            self.metrics.count_sentences(served.name, sentences, found)
             return found
 
         count = 0
 
         def split(texts):
             nonlocal count
-            spans = find_sentences(texts, route.source, route.batcher.max_bytes)
+            spans = find_sentences(texts, served.source, served.batcher.max_bytes)
             count += sum(map(len, spans))
-            route.batcher.check_count(count)
+            served.batcher.check_count(count)
             return spans
 
         # Without alignments there is only plain text, which has no placeholders.
@@ -201,23 +201,23 @@ class TranslationService:
         align = functools.partial(run, model.align, is_admitted=True)
         return await run_together(steps, translate, align)
 
-    async def split(self, route: Route, texts: list[str]) -> list[SplitText]:
+    async def split(self, served: ServedModel, texts: list[str]) -> list[SplitText]:
         """Splits texts into sentences, unless there are more than may ever wait."""
         self.check(texts)
         found, count = [], 0
         for start in range(0, len(texts), SPLIT_TEXTS):
             some = texts[start : start + SPLIT_TEXTS]
             found += await split_in_turn(
-                split_texts, some, route.source, route.batcher.max_bytes
+                split_texts, some, served.source, served.batcher.max_bytes
             )
             count += sum(len(each.places) for each in found[start:])
-            route.batcher.check_count(count)
+            served.batcher.check_count(count)
         return found
 
 
-def check_markup(route: Route, what: str) -> None:
+def check_markup(served: ServedModel, what: str) -> None:
     """Refuses documents with tags, in words that begin with `what`."""
-    if MARKUP not in route.model.features:
+    if MARKUP not in served.model.features:
         raise http_error(f"{what} not supported: the model has no alignments")
 
 

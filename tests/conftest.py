@@ -97,7 +97,7 @@ def run_dir(tmp_path_factory):
 def export_dir(run_dir, tmp_path_factory):
     """The folder of that model's export, whose version 1 is loaded once."""
     from export.bundle.file_layout import SAVED_MODEL
-    from export.bundle.model_loading import load_run
+    from export.bundle.run_loading import load_run
     from export.bundle.write_version import write_version
     from export.model.search import SearchSettings
     from export.model.signature_inputs import INPUTS

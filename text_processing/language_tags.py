@@ -54,16 +54,16 @@ class LanguageTags:
         self.find(source, target)
         return source, target
 
-    def required_codes(self) -> list[str]:
-        """Returns the sides of which a request must name one of several languages."""
+    def required_inputs(self) -> list[str]:
+        """Returns the inputs by which a request must name one of several languages."""
         sides = {"source": self.source_tags, "target": self.target_tags}
         return [f"{side}_language" for side, tags in sides.items() if len(tags) > 1]
 
-    def nth(self, place: int) -> dict[str, str]:
-        """Returns codes as the inputs of a request: of places in turn, all of them."""
+    def example_inputs(self, index: int) -> dict[str, str]:
+        """Returns the languages of an example request; the indices visit all codes."""
         sides = {"source": self.source_tags, "target": self.target_tags}
         return {
-            f"{side}_language": [*tags][place % len(tags)]
+            f"{side}_language": [*tags][index % len(tags)]
             for side, tags in sides.items()
             if tags
         }

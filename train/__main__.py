@@ -31,6 +31,7 @@ from train.data_preparation import (
     group_for_bleu,
     prepare,
 )
+from train.final_model import write_final_model
 from train.loop import multi_worker, signal_handling
 from train.loop.training_model import TrainingModel
 from train.monitoring.corpus_report import (
@@ -38,7 +39,6 @@ from train.monitoring.corpus_report import (
     refuse_known_validation,
     write_report,
 )
-from train.monitoring.final_model import write_final_model
 from train.monitoring.validation_bleu import ValidationBleu
 from train.options import (
     BOTH_DIRECTIONS,

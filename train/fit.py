@@ -15,7 +15,7 @@ from train.loop import multi_worker
 from train.loop.distributed_optimizer import DistributedAdam
 from train.loop.training_model import TrainingModel
 from train.loop.training_options import PRECISIONS, TrainingOptions
-from train.monitoring.progress import Progress, ProgressLine, TensorBoardCurves
+from train.monitoring.progress import ProgressLine, ProgressLogger, TensorBoardCurves
 from train.run.early_stopping import EarlyStopping, ValidationOptions
 from train.run.training_state import TrainingState
 
@@ -149,7 +149,7 @@ def fit(
         training_model.fit(
             make_dataset(plan, strategy, start, None, limit),
             initial_epoch=first_epoch,
-            # The last epoch may be a short one, which `Progress` ends.
+            # The last epoch may be a short one, which `ProgressLogger` ends.
             epochs=first_epoch - (start - steps) // steps_per_epoch,
             steps_per_epoch=steps_per_epoch,
             validation_data=make_dataset(
@@ -159,7 +159,7 @@ def fit(
             shuffle=False,
             verbose=0,
             callbacks=[
-                Progress(steps),
+                ProgressLogger(steps),
                 *callbacks,
                 TensorBoardCurves(run_dir / "logs"),
                 ProgressLine(steps),

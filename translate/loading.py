@@ -5,7 +5,7 @@ import pathlib
 
 from command_line.errors import UserError, refuse_damage
 from command_line.options import mutually_exclusive, option, part
-from documents.glossary import GlossaryFile, parse_glossary_file, read_glossary
+from documents.glossary import GlossaryFile, parse_glossary_option, read_glossary
 from export.bundle.file_layout import CTRANSLATE2_MODEL, LITERT_STEP, SAVED_MODEL
 from export.bundle.versions import EXPORT_DIR, find_version
 from translate.line_batching import BatchOptions
@@ -70,7 +70,7 @@ class TranslatorOptions(BatchOptions, GlossaryMatchOptions, LanguageOptions):
         "terms that translations must have: a term, a tab and its target term a line; "
         "needs an export with the signature `align`. A line may end in a tab and a "
         "pair of codes; SOURCE:TARGET=FILE leaves out those of other pairs",
-        kind=parse_glossary_file,
+        kind=parse_glossary_option,
         metavar="FILE",
     )
     model: ModelOptions = mutually_exclusive()

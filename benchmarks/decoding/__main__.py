@@ -27,7 +27,7 @@ from benchmarks.interleaved_runs import (
     Measured,
     format_spread,
     list_threads,
-    make_command,
+    make_popen_arguments,
     run_interleaved,
 )
 from command_line.markdown import format_table
@@ -100,7 +100,7 @@ def make_inputs(
         "source": args.source and args.source.absolute(),
         "reference": args.reference and args.reference.absolute(),
     }
-    done = subprocess.run(**make_command("benchmarks.decoding.inputs", options))
+    done = subprocess.run(**make_popen_arguments("benchmarks.decoding.inputs", options))
     if done.returncode:
         raise SystemExit(done.returncode)  # It has said why.
 

@@ -23,7 +23,7 @@ from benchmarks.decoding.systems import SYSTEMS
 from benchmarks.decoding.worker import WARM_UP_CASE
 from command_line.errors import UserError, exit_on_user_error
 from command_line.text_files import read_lines
-from export.bundle.model_loading import read_run
+from export.bundle.run_loading import read_run
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
@@ -193,7 +193,7 @@ def make_model_cases(folder: pathlib.Path, options: dict) -> dict[str, list[dict
 
 
 def make_export_cases(options: dict) -> dict[str, list[dict]]:
-    """Returns cases that count sentences."""
+    """Returns cases for exports that are there already; they count sentences."""
     texts = list(read_lines(pathlib.Path(options["source"])))
     return make_cases(texts, list(map(len, texts)), [1] * len(texts), False, options)
 

@@ -28,7 +28,7 @@ Ids = list[list[int]]
 def load_transformer(setting: Setting):
     import keras
 
-    from export.bundle.model_loading import with_dtype
+    from export.bundle.run_loading import with_dtype
 
     path = setting.folder / "run/model.keras"
     return with_dtype(keras.saving.load_model(path, compile=False), setting.precision)

@@ -76,7 +76,7 @@ class DocumentWriter:
         # In other formats a tag is valid at every position.
         if self._format.escaping is UNESCAPED:
             for _ in range(MAX_REPARSES):
-                if result == self._source or not self._escape_more(result, places):
+                if result == self._source or not self._escape_misread(result, places):
                     break
                 result, places = self._write_sentences(copy)
         return result, sum(len(self._sentences[segment]) for segment in self._kept)
@@ -114,7 +114,7 @@ class DocumentWriter:
             places[segment] = start, length, without_blanks("".join(plain))
         return "".join([*parts, copy(done, len(self._source))]), places
 
-    def _escape_more(self, result: str, places: dict) -> bool:
+    def _escape_misread(self, result: str, places: dict) -> bool:
         """Escapes segments that no parser gives back, or keeps them if they are."""
         read = resolve(self._format.read(result))
         found = [x for x in split_into_segments(read, result) if x.value is None]

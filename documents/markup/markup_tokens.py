@@ -132,7 +132,7 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
                 leave_scope(scopes, found, texts)
     while scopes:
         leave_scope(scopes, found, texts)
-    return merge_symbols(found)
+    return merge_wordless_elements(found)
 
 
 def count_tag(scopes: list[Scope], name: str, change: int) -> int:
@@ -157,7 +157,7 @@ def leave_scope(scopes: list[Scope], found: list[Token], texts: list[str]) -> No
         found[scope.place :] = [first._replace(kind=kind, end=last.end, text=text)]
 
 
-def merge_symbols(tokens: list[Token]) -> list[Token]:
+def merge_wordless_elements(tokens: list[Token]) -> list[Token]:
     """Merges each inline element without words into one token.
 
     A model would lose or change symbols such as those of `<a href="#">¶</a>`.

@@ -116,7 +116,7 @@ class Aligner:
                     ),
                 )
             if not wholes:
-                best = self._include_unit(best, words)
+                best = self._extend_number(best, words)
             self._taken[slice(*best)] = True
             found[leaf] = best
         return found
@@ -126,7 +126,7 @@ class Aligner:
         spans = [match.span(1) for match in re.finditer(pattern, self._translation)]
         return [span for span in spans if not self._taken[slice(*span)].any()]
 
-    def _include_unit(self, span: Span, words: range) -> Span:
+    def _extend_number(self, span: Span, words: range) -> Span:
         """Extends a number by words beside it that attend to the amount's `words`."""
 
         def is_of_amount(number):
@@ -174,7 +174,7 @@ class Aligner:
                 continue
             pairs = [(word.start, start)]
             for begin in begins[first:last]:
-                place = find_same_place(old, new, begin - word.start)
+                place = find_word_split(old, new, begin - word.start)
                 if place is not None and start + place > pairs[-1][1]:
                     pairs.append((begin, start + place))
             if len(pairs) > 1:
@@ -219,13 +219,13 @@ def number_pattern(text: str) -> str:
     return rf"(?<![\w.,])({re.escape(found[1])})(?!\w|[.,]\d)"
 
 
-def find_same_place(old: str, new: str, place: int) -> int | None:
+def find_word_split(old: str, new: str, place: int) -> int | None:
     """Returns where to split a word that begins or ends like another one.
 
     Example:
-        >>> (find_same_place("CO2-free", "CO2", 2), find_same_place("un", "in", 1))
+        >>> (find_word_split("CO2-free", "CO2", 2), find_word_split("un", "in", 1))
         (2, 1)
-        >>> find_same_place("Ana's", "Anna", 3) is None
+        >>> find_word_split("Ana's", "Anna", 3) is None
         True
     """
     after = old[place]

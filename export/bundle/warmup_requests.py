@@ -64,7 +64,7 @@ def make_inputs(signature, sentences: list[str], translator) -> dict:
         "max_extra_length": np.full(text.shape, settings.max_extra_length, np.int32),
     }
     if translator.languages:
-        rows = [translator.languages.nth(i) for i in range(len(sentences))]
+        rows = [translator.languages.example_inputs(i) for i in range(len(sentences))]
         for name in rows[0]:
             codes = [row[name].encode() for row in rows]
             values[name] = np.array(codes, object)

@@ -11,7 +11,7 @@ import keras_transformer
 from command_line.text_files import write_json
 from export.bundle import file_layout
 from export.bundle.graph_inspection import read_meta_graph, served_signatures
-from export.bundle.model_loading import read_arguments, read_notes
+from export.bundle.run_loading import read_arguments, read_notes
 from export.bundle.sample_requests import write_samples
 from export.bundle.server_config import write_server_files
 from export.bundle.versions import new_version

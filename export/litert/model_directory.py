@@ -82,7 +82,7 @@ def write_litert(
         sentences = choose_sentences(samples, tokenizer)
         translator, answers = load_translator(part), []
         for i, text in enumerate(sentences):
-            codes = languages.nth(i) if languages else {}
+            codes = languages.example_inputs(i) if languages else {}
             (found,) = translator.for_languages(**codes).translate([text])
             answer = {"translation": found.text, "score": found.score}
             answers.append({"source": text, **answer, "languages": codes})

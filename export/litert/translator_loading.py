@@ -27,7 +27,7 @@ def load_translator(folder: pathlib.Path):
     """
     translator = import_translator().Translator(folder, count_processors())
     languages = translator.settings["languages"]
-    codes = LanguageTags(**languages).nth(0) if languages else {}
+    codes = LanguageTags(**languages).example_inputs(0) if languages else {}
     # The first interpreter of a process logs that it uses its CPU kernels.
     with stderr_hidden_unless_error():
         translator.for_languages(**codes).translate(["."])

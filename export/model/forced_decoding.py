@@ -156,16 +156,16 @@ class ForcedDecoder:
         (outputs,) = self._run(pairs.source_ids, pairs.labels)
         to_target, to_source = zip(*outputs.decoder_scores, strict=True)
         if None in to_target:
-            to_target = no_scores(to_source)
+            to_target = zero_attention(to_source)
         found = self._log_probabilities(pairs.labels, [outputs])
         real, n, m = padding_mask(pairs.labels), self._num_source, self._num_target
-        of_sources = stack_scores(
+        of_sources = stack_attention(
             outputs.encoder_scores, padding_mask(pairs.source_ids)
         )
         return {
             "encoder_attention": of_sources[..., n:, n:],
-            "decoder_attention": stack_scores(to_target, real)[..., m:, m:],
-            "encoder_decoder_attention": stack_scores(to_source, real)[..., m:, n:],
+            "decoder_attention": stack_attention(to_target, real)[..., m:, m:],
+            "encoder_decoder_attention": stack_attention(to_source, real)[..., m:, n:],
             "source_tokens": self._source_pieces(pairs.source_ids),
             "target_tokens": self._pieces(pairs.labels),
             "token_log_probabilities": found,
@@ -268,13 +268,13 @@ def mean(tensors):
     return tf.add_n([first, *others]) / (1 + len(others)) if others else first
 
 
-def stack_scores(scores, real) -> tf.Tensor:
+def stack_attention(scores, real) -> tf.Tensor:
     """Stacks the attention of all layers, `(B, N, H, T, S)`, 0 for padding."""
     stacked = tf.cast(tf.stack(scores, axis=1), tf.float32)
     return tf.where(real[:, None, None, :, None], stacked, 0.0)
 
 
-def no_scores(to_source) -> list[tf.Tensor]:
+def zero_attention(to_source) -> list[tf.Tensor]:
     """Returns zeros for the self-attention that a recurrent decoder lacks."""
     rows, _, length, _ = tf.unstack(tf.shape(to_source[0]))
     return [tf.zeros([rows, x.shape[1], length, length]) for x in to_source]

@@ -14,8 +14,8 @@ from keras_transformer.argument_checks import (
     check_fraction,
     check_optional_positive_int,
     check_positive_int,
+    check_rank_3,
     check_sequence_shape,
-    check_sequences,
 )
 from keras_transformer.layers.cache import FixedCache
 from keras_transformer.layers.composite_layer import (
@@ -239,7 +239,7 @@ class MultiHeadAttention(CompositeLayer):
         return_attention_scores=False,
         training=None,
     ):
-        check_sequences(query=query, value=value, key=key)
+        check_rank_3(query=query, value=value, key=key)
         lengths = {value.shape[1], value.shape[1] if key is None else key.shape[1]}
         if len(lengths - {None}) > 1:
             raise ValueError(

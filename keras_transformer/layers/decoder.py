@@ -8,8 +8,8 @@ from keras import ops
 from keras_transformer.argument_checks import (
     check_choice,
     check_positive_int,
+    check_rank_3,
     check_sequence_shape,
-    check_sequences,
 )
 from keras_transformer.layers.cache import DecoderCache
 from keras_transformer.layers.composite_layer import LayerOutput
@@ -118,7 +118,7 @@ class DecoderLayer(BaseLayer):
         training=None,
     ):
         self_cache, memory_cache = (None, None) if cache is None else cache
-        check_sequences(target=target, memory=memory)
+        check_rank_3(target=target, memory=memory)
         given = memory if cache is None else memory_cache
         if (given is None) != (self.memory_attention is None):
             kinds = ["a tensor", "None"]

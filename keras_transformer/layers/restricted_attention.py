@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.argument_checks import check_positive_int, check_sequences
+from keras_transformer.argument_checks import check_positive_int, check_rank_3
 from keras_transformer.layers.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,
@@ -65,7 +65,7 @@ class RestrictedSelfAttention(MultiHeadAttention):
         super().build(inputs_shape, inputs_shape)
 
     def call(self, inputs, mask=None, use_causal_mask=False, training=None):
-        check_sequences(inputs=inputs)
+        check_rank_3(inputs=inputs)
         batch, length = ops.shape(inputs)[:2]
         after = 0 if use_causal_mask else 1
         # A block of more than the whole would be padding.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from command_line.errors import UserError
-from documents.glossary import Glossary, parse_glossary_file, read_glossary
+from documents.glossary import Glossary, parse_glossary_option, read_glossary
 from documents.markup.translate_markup import translate_markup
 from documents.markup.word_alignment import find_words
 from documents.translation_repair import place_terms
@@ -195,7 +195,7 @@ def test_a_term_across_a_tag_is_escaped_in_html(tagged, expected):
 def read(tmp_path):
     def read(text, pair=""):
         (tmp_path / "terms").write_text(text, "utf-8")
-        return read_glossary(parse_glossary_file(f"{pair}{tmp_path / 'terms'}"))
+        return read_glossary(parse_glossary_option(f"{pair}{tmp_path / 'terms'}"))
 
     return read
 
@@ -233,7 +233,7 @@ def test_a_file_without_terms_is_refused(read, text):
     with pytest.raises(UserError, match="must have a term for en:pt. Received: none"):
         read(text, "en:pt=")
     with pytest.raises(argparse.ArgumentTypeError, match="must be a file"):
-        parse_glossary_file("en:pt=")
+        parse_glossary_option("en:pt=")
 
 
 def test_other_terms_replace_those_of_a_glossary():

@@ -8,7 +8,7 @@ import threading
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from serve.client_turns import FairExecutor
+from serve.fair_executor import FairExecutor
 from serve.fair_queue import CLIENT, FairQueue, QueuedItem
 
 BUDGET = 64

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from serve.client_turns import ALL_CLIENTS, limit_calls
+from serve.fair_executor import ALL_CLIENTS, limit_calls
 from serve.fair_queue import CLIENT
 from serve.options import HttpOptions
 from tests.helpers import service_client, word_documents

@@ -4,7 +4,7 @@ import fastapi
 import pytest
 
 from command_line.errors import UserError
-from export.bundle.model_loading import load_run
+from export.bundle.run_loading import load_run
 from export.bundle.write_version import write_version
 from export.model.search import SearchSettings
 from serve import languages

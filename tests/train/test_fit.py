@@ -21,10 +21,10 @@ from tests.helpers.small_runs import (
 )
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
+from train.final_model import score_model
 from train.fit import fit, make_strategy
 from train.loop.distributed_optimizer import FIRST_LOSS_SCALE
 from train.loop.training_model import TrainingModel
-from train.monitoring.final_model import score_model
 
 
 @pytest.fixture(scope="module")

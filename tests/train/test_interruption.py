@@ -15,7 +15,7 @@ from command_line.errors import UserError
 from tests.helpers.python_subprocess import run_python
 from tests.helpers.small_runs import OPTIONS, assert_same_run, refused as refusal
 from train.fit import TrainingOptions, make_training_model
-from train.monitoring.progress import Progress
+from train.monitoring.progress import ProgressLogger
 from train.run.run_description import RunDescription
 from train.run.run_folder import locked, read_history
 from train.run.training_state import TrainingState
@@ -52,7 +52,7 @@ def scores(run_dir):
 def test_a_signal_ends_a_run_that_resumes_after_the_last_epoch(
     corpus, uninterrupted, tmp_path, capsys, monkeypatch
 ):
-    before = Progress.on_train_batch_end
+    before = ProgressLogger.on_train_batch_end
 
     def send_signal(progress, *args, **kwargs):
         if progress.model.optimizer.iterations.numpy() == 9:
@@ -61,7 +61,7 @@ def test_a_signal_ends_a_run_that_resumes_after_the_last_epoch(
 
     arguments = [*corpus, *OPTIONS, "--run-dir", str(tmp_path)]
     with monkeypatch.context() as patch:
-        patch.setattr(Progress, "on_train_batch_end", send_signal)
+        patch.setattr(ProgressLogger, "on_train_batch_end", send_signal)
         with pytest.raises(SystemExit) as exit_:
             train_command.main(arguments)
 

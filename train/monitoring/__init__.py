@@ -1,1 +1,1 @@
-"""Progress, corpus report, BLEU and final model of a training."""
+"""Progress, corpus report and BLEU of a training."""

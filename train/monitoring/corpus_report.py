@@ -140,7 +140,7 @@ def show_change(line: str, back: str) -> list[str]:
 
 def find_warnings(report: dict) -> list[str]:
     """Returns warnings of what the options probably did not mean."""
-    found = describe_style(report["training"])
+    found = describe_preprocessing(report["training"])
     validation = report["validation"]
     repeated = validation["in_training"]["pairs"]
     if repeated > MANY_IN_TRAINING * validation["kept"]:
@@ -180,7 +180,7 @@ def find_warnings(report: dict) -> list[str]:
     return found
 
 
-def describe_style(figures: dict) -> list[str]:
+def describe_preprocessing(figures: dict) -> list[str]:
     """Returns a warning if the text looks as if it was changed before."""
     checked = figures["round_trips"] // len(SIDES)
     found = [

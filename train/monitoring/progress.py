@@ -26,7 +26,7 @@ SHOWN = {
 OF_VALIDATION = ("val_", "bleu", "chrf")
 
 
-class Progress(keras.callbacks.Callback):
+class ProgressLogger(keras.callbacks.Callback):
     """Adds to what `fit` logs: learning rate, skipped updates, speed, time left.
 
     They are read at every tenth update and at the last one of an epoch. The
@@ -67,7 +67,7 @@ class Progress(keras.callbacks.Callback):
 class ProgressLine(keras.callbacks.Callback):
     """Prints a line for each epoch; on a terminal, also during the epoch.
 
-    It stands after `Progress`, and after the callbacks whose values it shows.
+    It stands after `ProgressLogger`, and after the callbacks whose values it shows.
     """
 
     def __init__(self, steps: int):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from command_line.errors import UserError
-from export.bundle.model_loading import SIGNATURE
+from export.bundle.run_loading import SIGNATURE
 
 SIGNATURES = (SIGNATURE, "explain", "explain_beam")
 PAGE = pathlib.Path(__file__).with_name("explain.html")

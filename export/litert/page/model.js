@@ -8,7 +8,7 @@
  */
 
 import { Tensor, getGlobalLiteRt, loadAndCompile } from "./litert/core.js";
-import { withSizes } from "./tflite.js";
+import { withSizes } from "./tflite_shapes.js";
 
 const FORBIDDEN = -1e30; // Attention logit of positions that are not ancestors.
 const BLOCK = 8; // Source lengths are rounded up to its multiples.

@@ -13,7 +13,7 @@ import keras_transformer
 from command_line.errors import UserError
 from export.bundle import file_layout
 from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.model_loading import read_arguments, read_notes
+from export.bundle.run_loading import read_arguments, read_notes
 from export.bundle.sample_requests import write_samples
 from export.bundle.versions import find_version, find_versions, new_version
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 import export.__main__ as export_command
 from command_line.errors import UserError
-from export.bundle.model_loading import load_run, read_run
+from export.bundle.run_loading import load_run, read_run
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
 from tests.helpers.example_sentences import NASTY, SENTENCES

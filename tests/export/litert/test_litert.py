@@ -18,7 +18,7 @@ import export.__main__ as export_command
 import litert_translator
 from command_line.errors import UserError
 from export import check
-from export.bundle.model_loading import load_run, read_run
+from export.bundle.run_loading import load_run, read_run
 from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
 from litert_translator.graphs import TURN, Model

@@ -14,7 +14,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 import litert_translator
 from export import browser_page as page_command
-from export.bundle.model_loading import read_run
+from export.bundle.run_loading import read_run
 from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
 from litert_translator.translator import decode

@@ -10,7 +10,7 @@ import tensorflow as tf
 import export.__main__ as export_command
 from export import check
 from export.bundle.file_layout import BUNDLE
-from export.bundle.model_loading import load_run, read_run
+from export.bundle.run_loading import load_run, read_run
 from export.model.search import SearchSettings
 from export.model.translator import Translator
 from keras_transformer.tokenizer import read_protos

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from export.bundle.model_loading import read_run
+from export.bundle.run_loading import read_run
 from export.model.forced_decoding import ForcedDecoder
 from export.model.search import SearchSettings
 from export.model.tokenized_model import TextModel

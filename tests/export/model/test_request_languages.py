@@ -9,7 +9,7 @@ import tensorflow as tf
 from hypothesis import strategies
 
 from command_line.errors import UserError
-from export.bundle.model_loading import load_run, read_languages
+from export.bundle.run_loading import load_run, read_languages
 from export.model.search import SearchSettings
 from export.model.signature_inputs import INPUTS, LANGUAGE_INPUTS
 from litert_translator.translator import decode

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies
 
-from export.bundle.model_loading import load_run
+from export.bundle.run_loading import load_run
 from export.model import forced_decoding
 from export.model.request_splitting import in_chunks
 from export.model.search import SearchSettings

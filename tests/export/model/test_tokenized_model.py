@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies
 
-from export.bundle.model_loading import read_run
+from export.bundle.run_loading import read_run
 from export.bundle.warmup_requests import make_sentence
 from export.model.tokenized_model import TextModel, cut_bytes
 from tests.helpers.example_sentences import NASTY, SENTENCES

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from command_line.errors import UserError
 from export.__main__ import main
-from export.bundle.model_loading import load_run, with_dtype
+from export.bundle.run_loading import load_run, with_dtype
 from export.model.search import SearchSettings
 from export.model.translator import Translator
 from keras_transformer import Architecture, SubwordTokenizer, Transformer

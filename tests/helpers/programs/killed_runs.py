@@ -21,8 +21,8 @@ import tensorflow  # noqa: F401  Imported before the forks, for speed.
 
 import train.__main__ as train_command
 from keras_transformer import Transformer
-from train.monitoring import final_model as final_scores
-from train.monitoring.progress import Progress
+from train import final_model
+from train.monitoring.progress import ProgressLogger
 from train.monitoring.validation_bleu import ValidationBleu
 
 OPTIONS = [
@@ -33,11 +33,11 @@ OPTIONS = [
 KILL_BEFORE_RENAME = (1, 2, 4, 6, 9, 12)
 # These end just after a call within
 PLACES = (
-    (Progress, "on_test_begin"),  # the validation,
+    (ProgressLogger, "on_test_begin"),  # the validation,
     (ValidationBleu, "_search_batch"),  # the translation of its sentences,
     (Transformer, "get_weights"),  # the mean of the checkpoints,
     (Transformer, "save"),  # the file that becomes `model.keras`,
-    (final_scores, "make_dataset"),  # the scores of that,
+    (final_model, "make_dataset"),  # the scores of that,
     (ValidationBleu, "_search_batch"),  # and its translations.
 )
 NUM_WITHIN_EPOCH = 2  # Of these.
