@@ -124,6 +124,14 @@ def test_tokens_are_all_of_the_source(format, parts, data):
             '<!DOCTYPE a [<!ENTITY e "x">]><a><t>&e; <b>TWO<c/></b> ONE</t>'
             "<l><i>THREE</i> <i>FOUR</i></l><![CDATA[<x>]]><code>y</code></a>",
         ),
+        # TTML has the root `tt`; footnotes are in a sentence, but no part of it.
+        (
+            "xml",
+            "<tt><p>one <b its:translate='no'>a</b> two<footnote><p>three four</p>"
+            "</footnote> five <xliff:g>b</xliff:g> six</p></tt>",
+            "<tt><p>TWO <b its:translate='no'>a</b> ONE<footnote><p>FOUR THREE</p>"
+            "</footnote> SIX <xliff:g>b</xliff:g> FIVE</p></tt>",
+        ),
         (
             "markdown",
             "---\ntitle: kept\n---\n# one **two** #\n\n> three *four\n> five* "

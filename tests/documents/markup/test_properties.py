@@ -87,7 +87,7 @@ XML_TEXTS = WORDS | REFERENCES | st.sampled_from(["&lt;", "<c/>", "<!--c-->"])
 XML = st.recursive(
     XML_TEXTS,
     lambda inner: element(
-        ["a", "b", "p xml:space='preserve'", "s translatable='false'", "code"],
+        ["a", "b", "p xml:space='preserve'", "s translatable='false'", "code", "fn"],
         sequence(inner),
     ),
     max_leaves=12,
