@@ -57,6 +57,9 @@ def read_xml(source: str) -> Iterator[Token]:
         if kind is Kind.OPEN:
             has_sentence = parent.is_inline or parent.has_text
             element.is_inline = has_sentence and token.name not in APART
+            is_next = tokens[number - 1].kind is Kind.CLOSE and not parent.has_text
+            if element.is_inline and is_next:  # As in a menu: its items are words.
+                yield Token(Kind.TEXT, start, start, " ")
             if tokens[number + 1].kind is Kind.CLOSE and end == starts[number + 2]:
                 kind = Kind.VOID  # The element is empty.
         is_block = not element.is_inline

@@ -125,13 +125,13 @@ def test_tokens_are_all_of_the_source(format, parts, data):
             '<!DOCTYPE a [<!ENTITY e "x">]><a><t>&e; <b>TWO<c/></b> ONE</t>'
             "<l><i>THREE</i> <i>FOUR</i></l><![CDATA[<x>]]><code>y</code></a>",
         ),
-        # TTML has the root `tt`; footnotes are in a sentence, but no part of it.
+        # The root of TTML, a footnote that is no part of its sentence, and a menu.
         (
             "xml",
-            "<tt><p>one <b its:translate='no'>a</b> two<footnote><p>three four</p>"
-            "</footnote> five <xliff:g>b</xliff:g> six</p></tt>",
-            "<tt><p>TWO <b its:translate='no'>a</b> ONE<footnote><p>FOUR THREE</p>"
-            "</footnote> SIX <xliff:g>b</xliff:g> FIVE</p></tt>",
+            "<tt><p>one <b its:translate='no'>a</b> two<fn><p>three four</p></fn> five "
+            "<xliff:g>b</xliff:g> six <menu><i>seven</i><i>eight</i></menu></p></tt>",
+            "<tt><p>TWO <b its:translate='no'>a</b> ONE<fn><p>FOUR THREE</p></fn> <menu>"
+            "<i>EIGHT</i> <i>SEVEN</i></menu> SIX <xliff:g>b</xliff:g> FIVE</p></tt>",
         ),
         (
             "markdown",
