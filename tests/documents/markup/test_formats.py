@@ -129,9 +129,9 @@ def test_tokens_are_all_of_the_source(format, parts, data):
         (
             "xml",
             "<tt><p>one <b its:translate='no'>a</b> two<fn><p>three four</p></fn> five "
-            "<xliff:g>b</xliff:g> six <menu><i>seven</i><i>eight</i></menu></p></tt>",
-            "<tt><p>TWO <b its:translate='no'>a</b> ONE<fn><p>FOUR THREE</p></fn> <menu>"
-            "<i>EIGHT</i> <i>SEVEN</i></menu> SIX <xliff:g>b</xliff:g> FIVE</p></tt>",
+            "<xliff:g>b</xliff:g> six <m><i>seven</i><i>eight</i></m></p></tt>",
+            "<tt><p>TWO <b its:translate='no'>a</b> ONE<fn><p>FOUR THREE</p></fn> "
+            "<m><i>EIGHT</i> <i>SEVEN</i></m> SIX <xliff:g>b</xliff:g> FIVE</p></tt>",
         ),
         (
             "markdown",
