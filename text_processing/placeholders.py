@@ -10,8 +10,9 @@ import unicodedata
 # Unicode normalization does not change these, so the tokenizer finds them.
 PLACEHOLDERS = tuple(f"⦅{number}⦆" for number in range(10))
 PLACEHOLDER = re.compile(r"⦅\d⦆")
-# The line before or after code that stays unchanged begins with this.
-FENCE = r"[ \t]*(?:```|~~~)"
+# The line before or after code that stays unchanged begins with this, unlike the line
+# below a title in reStructuredText and AsciiDoc, of more tildes.
+FENCE = r"[ \t]*(?:```|~~~(?:$|[^~]))"
 
 UNITS = (
     "km/h|m/s|[kMG]?bit/s|[kKMGT]i?B/s|"
