@@ -12,7 +12,8 @@ from lxml import etree
 MAX_GROWTH = 2**23
 MAX_PARTS = 2000
 MAIN = "word/document.xml"
-TRANSLATED = re.compile(r"word/(document|header\d*|footer\d*|footnotes|endnotes)\.xml")
+# Word of Office 365 may number each of them, as `document2.xml`.
+TRANSLATED = re.compile(r"word/(document|header|footer|footnotes|endnotes)\d*\.xml")
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Encrypted documents, and .doc.
 ENCRYPTED = 1  # A bit of `flag_bits`.
 # Those of the standard. Others may take gigabytes.
@@ -54,7 +55,7 @@ def read_parts(content: bytes) -> Parts:
             f"a .docx file of {len(content)} bytes must unpack to at most "
             f"{limit} bytes. Received: {size}"
         )
-    if MAIN not in infos:
+    if not any(name.startswith("word/document") for name in infos):
         raise refusal(f"one without {MAIN}")
     return {name: (info, read_part(archive, info)) for name, info in infos.items()}
 

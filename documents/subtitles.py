@@ -92,8 +92,8 @@ def join_lines(source: str, format: str) -> Iterator[Span]:
         speech = (start, end) if is_text else None
         if TIMES.match(line):
             in_cue = True
-        elif not line.strip() and format == "vtt":
-            in_cue = False  # A note may follow.
+        elif not line and format == "vtt":
+            in_cue = False  # A note may follow; captions of YouTube have lines of " ".
     if speech:
         yield speech
 

@@ -10,8 +10,9 @@ import unicodedata
 # Unicode normalization does not change these, so the tokenizer finds them.
 PLACEHOLDERS = tuple(f"⦅{number}⦆" for number in range(10))
 PLACEHOLDER = re.compile(r"⦅\d⦆")
-# The line before or after code that stays unchanged begins with this.
-FENCE = r"[ \t]*(?:```|~~~)"
+# The line before or after code that stays unchanged begins with this, unlike the line
+# below a title in reStructuredText and AsciiDoc, of more tildes.
+FENCE = r"[ \t]*(?:```|~~~(?:$|[^~]))"
 
 UNITS = (
     "km/h|m/s|[kMG]?bit/s|[kKMGT]i?B/s|"
@@ -38,6 +39,8 @@ VARIABLES = (
     rf"\{{%{BRACES}\}}(?<=%\}})|\{{\#{BRACES}\}}(?<=\#\}})",  # {% if x %}, {# x #}
     rf"[$\#%@]\{{{BRACES}\}}",  # ${name}, #{name}, %{name}
     r"\{[ ]?[^\s{}]*+[ ]?\}",  # {name}, {0:.2f}, { $name }
+    r"\{:?[ ]?(?:[\#.][\w-]|[\w-]+=)[^{}]*+\}",  # {#id .class}, {: .class}, {w=5 h=6}
+    r"<%(?:[^<%]|%(?!>))*+%>|\*\|[^\s|]++\|\*|%%\w++%%",  # <%= x %>, *|NAME|*, %%name%%
     # {0, number, #.##}, {0:d MMM}
     r"\{[ ]?(?:\d+|\w+(?=[ ]?,[ ]?(?:number|date|time)\b))[ ]?[,:][^{}]*+\}",
     r"%(?:\([^()\s]++\)|<\w++>|\d+\$)?\#@\w++@",  # %#@name@

@@ -72,6 +72,8 @@ TAG = re.compile(
     rf"</?([a-zA-Z][^{BLANK}/>]*+)((?:[{BLANK}/]++|{ATTRIBUTE_PATTERN})*+)>", re.X
 )
 ATTRIBUTE = re.compile(ATTRIBUTE_PATTERN, re.X)
+# Browsers do not see it; it may have a `>`.
+PHP = re.compile(r"<\?(?:php\b|=)(?:[^<?]|\?(?!>))*+\?>")
 COMMENT_END = re.compile(r"(?<=<!--)-?>|--!?>")
 ENTITY = re.compile(r"&(?:#(?:[0-9]++|[xX][0-9a-fA-F]++)|[a-zA-Z][a-zA-Z0-9]*+);?")
 # Tags of subtitles: those of HTML, times as in WebVTT, and commands of Advanced
@@ -165,6 +167,8 @@ def end_of_declaration(source: str, start: int, foreign: int) -> int:
     if foreign and source.startswith("<![CDATA[", start):
         end = source.find("]]>", start)
         return end + 3 if end >= 0 else len(source)
+    if code := PHP.match(source, start):
+        return code.end()
     return source.find(">", start) + 1 or len(source)
 
 

@@ -1,8 +1,8 @@
 """Finds the markup and texts of Markdown with markdown-it-py.
 
 It supports GitHub's Markdown, with definition lists, mathematics between dollars,
-and YAML front matter. The library reports the lines of a block. The positions of
-inline markup are recorded while it parses.
+admonitions, and what generators of sites add. The library reports the lines of a
+block. The positions of inline markup are recorded while it parses.
 """
 
 import bisect
@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator
 
 import markdown_it
+from mdit_py_plugins.admon import admon_plugin
 from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
-from mdit_py_plugins.front_matter import front_matter_plugin
 
 from documents.markup.html_scanner import read_html
 from documents.markup.markup_tokens import HTML, Kind, Token, Value
@@ -27,11 +27,21 @@ SPECIAL = re.compile(r"[\\`*_\[\]|~<>&$#+=:!^-]")
 IMAGE_SPECIAL = re.compile(r"[\[\]\\`*_<&!$^|]")
 # An image whose text has no markup and is not the name of its reference.
 IMAGE = re.compile(r"!\[([^\[\]\\`*_<&!$^]+)\](?:\(|\[[^\]])")
+# What generators of sites read: front matter, code between tags of Liquid or Hugo, and
+# lines of one such tag, of attributes, or of a begin or end of a container.
+GENERATORS = re.compile(
+    r"\A(---|\+\+\+)\s.*?^(?:\1|\.\.\.)[ \t\r]*$"
+    r"|^[ \t]*\{[{%][ <%-]*(highlight|comment)\b(?:[^{]|\{(?![{%]))*+"
+    r"\{[{%][ <%-]*(?:end|/)\2[^{}\n]*\}\}?"
+    r"|^[ \t]*(?:\{[:#.{%][^{}\n]*\}\}?|:::[^\n]*)[ \t\r]*$",
+    re.DOTALL | re.MULTILINE,
+)
 OPTIONS = {"tasklists": True, "alerts": True, "strikethrough_single_tilde": True}
 
 
 def read_markdown(source: str) -> Iterator[Token]:
     """Yields the tokens of a document."""
+    source = GENERATORS.sub(hide, source)
     text = LINE_END.sub("\n", source)
     ends = [found.end() for found in LINE_END.finditer(source)]
     lines = [0, *ends, len(source)]
@@ -57,6 +67,14 @@ def read_markdown(source: str) -> Iterator[Token]:
     yield Token(Kind.BREAK, done, len(source), is_block=True)
 
 
+def hide(found: re.Match) -> str:
+    """Returns a block that Markdown leaves as it is, with the lines of a match."""
+    text = found[0].strip()
+    inner = re.sub(r"[^\r\n]", " ", text[2:-2])
+    block = f"<?{inner}?>" if len(text) > 3 else "***"
+    return found[0].replace(text, block)
+
+
 def escape_markdown(text: str, is_first: bool) -> str:
     """Escapes all that may be markup; one of the first two words begins lists."""
     if is_first and text in (".", ")"):
@@ -72,7 +90,7 @@ def make_parser() -> markdown_it.MarkdownIt:
     parser.use(footnote_plugin, inline=False, move_to_end=False)
     parser.use(deflist_plugin)
     parser.use(dollarmath_plugin, allow_space=False, allow_digits=False)
-    parser.use(front_matter_plugin)
+    parser.use(admon_plugin)
     parser.disable(["fragments_join", "text_join"])
     parser.inline.tokenize = functools.partial(tokenize, parser)
     return parser
@@ -208,7 +226,7 @@ def read_inline(block, content: str, places: Places) -> Iterator[Token]:
         if found.name == "link" and found.kind is Kind.OPEN:
             links.append(end)
         elif found.name == "link" and found.kind is Kind.CLOSE:
-            name = content[links.pop() : start]
+            name = " ".join(content[links.pop() : start].split())
             if content[start:end] in ("]", "][]"):
                 # A link that is named by its text keeps its name.
                 found = found._replace(text=f"][{name}]")

@@ -80,7 +80,8 @@ def is_untranslated(
     name: str, attributes: dict, code: frozenset[str] = CODE | CODE_BLOCKS
 ) -> bool | None:
     """Returns whether an element is not translated; `None` if undecided."""
-    wish = (attributes.get("translate") or "").lower()
+    wish = attributes.get("translate") or attributes.get("its:translate") or ""
+    wish = wish.lower()
     if wish in ("yes", "no"):
         return wish == "no"
     classes = (attributes.get("class") or "").split()

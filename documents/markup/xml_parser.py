@@ -19,13 +19,16 @@ from documents.markup.markup_tokens import (
     is_untranslated,
 )
 
-# Elements of DocBook and DITA whose text is not natural language.
+# Elements of DocBook, DITA and Android whose text is not natural language.
 NAMES = """
     apiname classname cmdname codeblock codeph command computeroutput constant
-    envar filename filepath function literal methodname option parameter
-    programlisting screen synopsis userinput varname
+    envar errorcode exceptionname filename filepath function interfacename literal
+    methodname option parameter programlisting returnvalue screen sgmltag structfield
+    structname synopsis systemitem systemoutput userinput varname xliff:g
 """
 UNTRANSLATED = CODE | CODE_BLOCKS | frozenset(NAMES.split())
+# Those of DocBook and DITA that are in a sentence, but no part of it.
+APART = frozenset(["draft-comment", "fn", "footnote", "indexterm", "remark"])
 
 
 @dataclasses.dataclass
@@ -52,7 +55,11 @@ def read_xml(source: str) -> Iterator[Token]:
         start, end = starts[number : number + 2]
         kind, parent = token.kind, element.parent
         if kind is Kind.OPEN:
-            element.is_inline = parent.is_inline or parent.has_text
+            has_sentence = parent.is_inline or parent.has_text
+            element.is_inline = has_sentence and token.name not in APART
+            is_next = tokens[number - 1].kind is Kind.CLOSE and not parent.has_text
+            if element.is_inline and is_next:  # As in a menu: its items are words.
+                yield Token(Kind.TEXT, start, start, " ")
             if tokens[number + 1].kind is Kind.CLOSE and end == starts[number + 2]:
                 kind = Kind.VOID  # The element is empty.
         is_block = not element.is_inline
@@ -77,10 +84,11 @@ def read_events(source: bytes) -> tuple[list[Element], list[Token]]:
 
     def start(name, attributes):
         nonlocal element
+        # The root of TTML has the name of an element of code.
+        names = UNTRANSLATED if element.parent else ()
         element = Element(element)
-        # As in Android.
         keeps = attributes.get("translatable") == "false" or is_untranslated(
-            name, attributes, UNTRANSLATED
+            name, attributes, names
         )
         note(Kind.OPEN, name=name, keeps=keeps)
 

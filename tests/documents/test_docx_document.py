@@ -150,14 +150,14 @@ def test_notes_and_text_boxes_are_translated(content):
         assert "".join(etree.fromstring(found[name]).itertext(f"{W}t")) == text
 
 
-def test_the_strict_variant_of_the_standard_is_read():
+def test_the_strict_variant_of_the_standard_and_numbered_parts_are_read():
     parts = word_documents.unpack(wrap(run("two words")))
     strict = b"http://purl.oclc.org/ooxml/wordprocessingml/main"
-    parts[MAIN] = parts[MAIN].replace(W[1:-1].encode(), strict)
+    parts["word/document2.xml"] = parts.pop(MAIN).replace(W[1:-1].encode(), strict)
 
     found = word_documents.unpack(translate(word_documents.pack(parts), word_swap()))
 
-    assert b">words two</" in found[MAIN]
+    assert b">words two</" in found["word/document2.xml"]
 
 
 def test_characters_that_xml_lacks_are_dropped():

@@ -64,12 +64,14 @@ def test_all_files_of_a_folder_are_translated(spy, tmp_path, capsys):
     )
 
 
-def test_code_between_fences_stays(spy, translate_file):
-    code = b"    ```\r\nTwo.\r\n```\r\n"
+@pytest.mark.parametrize("fence", [b"```", b"~~~"])
+def test_code_between_fences_stays(spy, translate_file, fence):
+    code = b"    %s\r\nTwo.\r\n%s\r\n" % (fence, fence)
+    title = b"%s\n~~~~\n"  # Those of reStructuredText are no fences.
 
-    found = translate_file(b"One.\n" + code + b"Three.", *OPTIONS)
+    found = translate_file(title % b"One." + code + b"Three.", *OPTIONS)
 
-    assert found == b"{One.}\n" + code + b"{Three.}"
+    assert found == title % b"{One.}" + code + b"{Three.}"
 
 
 def test_two_files_are_not_written_into_one(spy, tmp_path, refused):

@@ -95,8 +95,15 @@ def test_swapped_words_lose_no_letter_and_no_tag(format, data):
     tags = [tag for tag in TAG.findall(source) if tag != "<br>"]
     assert sorted(t for t in TAG.findall(found) if t != "<br>") == sorted(tags)
     assert letters_of(found) == letters_of(source)
+    texts = "\n".join(line for line, is_text in lines if is_text)
+    assert words_of(read_document(source.encode(), format).text) == words_of(texts)
     kept = [line for line, is_text in lines if not is_text and line.strip()]
     assert [line for line in found.split("\n") if line in kept] == kept
+
+
+def words_of(text):
+    """Returns the letters of words, in order."""
+    return list(filter(str.isalpha, TAG.sub("", text).replace("\\N", "")))
 
 
 def letters_of(text):

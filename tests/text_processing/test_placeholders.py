@@ -38,6 +38,8 @@ def find_parts(text):
         ("{n, number, #.#} {0:d MMM}", ["{n, number, #.#}", "{0:d MMM}"]),
         ("{ $name } { -brand }", ["{ $name }", "{ -brand }"]),
         ("<0>a</0> <1/>", ["<0>", "</0>", "<1/>"]),
+        ("a <%= b %> *|C:D|* %%e%%", ["<%= b %>", "*|C:D|*", "%%e%%"]),
+        ("a {#b .c}, {: .d e=5}{f=6 g}", ["{#b .c}", "{: .d e=5}", "{f=6 g}"]),
         (":name (:id) :cat:", [":name", ":id", ":cat:"]),
         # Formats of printf and its kin.
         ("%s %5.2f %(a)d %-5.2f. %ld", ["%s", "%5.2f", "%(a)d", "%-5.2f", "%ld"]),
@@ -59,7 +61,7 @@ def test_finds_what_is_the_same_in_every_language(text, expected):
         ("$5, 100 % sure, 100% sure, 50 %of it", ["$5", "100 %", "100%"]),
         ("A$AP has US$ and $ and $$", []),
         ("{see below} {a, b} I <3 you, 2 < 3 > 1", []),
-        ("bob@x, @bob, #tag", []),
+        ("bob@x, @bob, #tag, 5 <% 6, {a: b}, 2 *| 3", []),
     ],
 )
 def test_ordinary_text_has_no_variables(text, expected):
@@ -74,7 +76,7 @@ def test_messages_in_braces_are_found(kind):
 
 STARTS = (
     "% %0 %( %(a %% %{a {{ {{a {{{a} {% {# ${ { {a {0, {n, } }{ $ $t( $a. @: @.a :a"
-    " <0 https://{ www.{a https://www. ♪ (("
+    " <0 <% *| %%a {: {#a {a= https://{ www.{a https://www. ♪ (("
 )
 
 

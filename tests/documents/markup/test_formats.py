@@ -30,7 +30,7 @@ MARKDOWN_PARTS = (
     "*¦**¦_¦`¦``¦~~¦[¦](¦)¦![¦\n¦\n\n¦> ¦- ¦1. ¦# "
     "¦| a | b |\n|---|---|\n| c | d |\n¦<b>¦</b>¦\\¦&amp;¦word¦two words¦ "
     "¦    ¦\t¦[r]: /u\n¦[r]¦<http://a.b>¦ü¦***¦---\n¦```\ncode\n```\n¦<div>\n"
-    "¦\r\n¦  \n¦|¦\\|¦=="
+    "¦\r\n¦  \n¦|¦\\|¦==¦+++\n¦!!! a\n    ¦:::¦{: .a}\n¦{% comment %}¦{% endcomment %}"
 )
 
 
@@ -111,6 +111,7 @@ def test_tokens_are_all_of_the_source(format, parts, data):
             "<b><i></b></i>B &lt; A &no; R&D THREE TWO ONE",
         ),
         ("html", "one<img> two <img>three", "<img>THREE TWO ONE<img>"),
+        ("html", "<p>one <?= $a->b ?> two", "<p><?= $a->b ?> TWO ONE"),
         ("html", "<img alt='a b' translate=NO>", "<img alt='a b' translate=NO>"),
         (
             "html",
@@ -124,12 +125,29 @@ def test_tokens_are_all_of_the_source(format, parts, data):
             '<!DOCTYPE a [<!ENTITY e "x">]><a><t>&e; <b>TWO<c/></b> ONE</t>'
             "<l><i>THREE</i> <i>FOUR</i></l><![CDATA[<x>]]><code>y</code></a>",
         ),
+        # The root of TTML, a footnote that is no part of its sentence, and a menu.
+        (
+            "xml",
+            "<tt><p>one <b its:translate='no'>a</b> two<fn><p>three four</p></fn> five "
+            "<xliff:g>b</xliff:g> six <m><i>seven</i><i>eight</i></m></p></tt>",
+            "<tt><p>TWO <b its:translate='no'>a</b> ONE<fn><p>FOUR THREE</p></fn> "
+            "<m><i>EIGHT</i> <i>SEVEN</i></m> SIX <xliff:g>b</xliff:g> FIVE</p></tt>",
+        ),
         (
             "markdown",
             "---\ntitle: kept\n---\n# one **two** #\n\n> three *four\n> five* "
             "`code` \\* &amp; 1.\n\n```\nkept\n```\n\n    kept\n",
             "---\ntitle: kept\n---\n# **TWO** ONE #\n\n> . 1 &amp; \\* `code` "
             "*FIVE FOUR* THREE\n\n```\nkept\n```\n\n    kept\n",
+        ),
+        (
+            "markdown",
+            "+++\na = 'b'\n+++\n!!! b \"one two\"\n    three [four\n    five]\n\n"
+            "::: tip a\nsix seven\n:::\n{% highlight c %}\n\na b\n{% endhighlight %}\n"
+            "- eight nine\n  {: .a b}\n\n{{< a b >}}\n[four five]: /u",
+            "+++\na = 'b'\n+++\n!!! b \"TWO ONE\"\n    [FIVE FOUR][four five] THREE"
+            "\n\n::: tip a\nSEVEN SIX\n:::\n{% highlight c %}\n\na b\n{% endhighlight "
+            "%}\n- NINE EIGHT\n  {: .a b}\n\n{{< a b >}}\n[four five]: /u",
         ),
         # A link by its text keeps its target.
         (

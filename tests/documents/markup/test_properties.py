@@ -87,7 +87,7 @@ XML_TEXTS = WORDS | REFERENCES | st.sampled_from(["&lt;", "<c/>", "<!--c-->"])
 XML = st.recursive(
     XML_TEXTS,
     lambda inner: element(
-        ["a", "b", "p xml:space='preserve'", "s translatable='false'", "code"],
+        ["a", "b", "p xml:space='preserve'", "s translatable='false'", "code", "fn"],
         sequence(inner),
     ),
     max_leaves=12,
@@ -108,7 +108,8 @@ MARKDOWN = st.lists(
         st.sampled_from(
             [
                 *("", "# ", "- ", "- [x] ", "> ", "> [!NOTE]\n> ", "1. "),
-                *("Term\n: ", "[^1]: ", "    ", "<div>\n", "| a\\|b | c |\n|-|-|\n| "),
+                *("Term\n: ", "[^1]: ", "    ", "<div>\n", "!!! a\n    ", "{: .a b}\n"),
+                "| a\\|b | c |\n|-|-|\n| ",
             ]
         ),
         LINE,
