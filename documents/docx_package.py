@@ -55,7 +55,7 @@ def read_parts(content: bytes) -> Parts:
             f"a .docx file of {len(content)} bytes must unpack to at most "
             f"{limit} bytes. Received: {size}"
         )
-    if not any(name.startswith("word/document") for name in infos):
+    if not any(re.fullmatch(r"word/document\d*\.xml", name) for name in infos):
         raise refusal(f"one without {MAIN}")
     return {name: (info, read_part(archive, info)) for name, info in infos.items()}
 

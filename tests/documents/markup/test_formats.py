@@ -125,7 +125,7 @@ def test_tokens_are_all_of_the_source(format, parts, data):
             '<!DOCTYPE a [<!ENTITY e "x">]><a><t>&e; <b>TWO<c/></b> ONE</t>'
             "<l><i>THREE</i> <i>FOUR</i></l><![CDATA[<x>]]><code>y</code></a>",
         ),
-        # The root of TTML, a footnote that is no part of its sentence, and a menu.
+        # The root of TTML, a footnote inside a sentence, and adjacent elements.
         (
             "xml",
             "<tt><p>one <b its:translate='no'>a</b> two<fn><p>three four</p></fn> five "
