@@ -1,10 +1,10 @@
 """Makes a glossary of a corpus: words and their translations.
 
-Both have four letters or more, and occur in three sentences or more. Of all pairs those
-of the largest Dice coefficient are taken, `2 n(s, t) / (n(s) + n(t))`, where `n` counts
-sentences; each word once. Words that are their own translation are left out. A target
-term is written as it is most often. The terms that each of the `--translations` has are
-counted.
+Both have four letters or more, and occur in three sentences or more. Of all
+pairs the 200 of the largest Dice coefficient are taken, `2 n(s, t) / (n(s) +
+n(t))`, where `n` counts sentences; each word once. Words that are their own
+translation are left out. A target term is written as it is most often. The
+terms that each of the `--translations` has are counted.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from documents.glossary import Glossary, find_pieces
 from translate.evaluate import count_terms
 
 MIN_SENTENCES, MIN_LETTERS = 3, 4
+MAX_TERMS = 200
 
 
 def find_words(text: str) -> dict[str, str]:
@@ -25,7 +26,7 @@ def find_words(text: str) -> dict[str, str]:
     return {w.lower(): w for w in words if len(w) >= MIN_LETTERS and w.isalpha()}
 
 
-def choose_terms(sources: list[str], targets: list[str], count: int) -> dict[str, str]:
+def choose_terms(sources: list[str], targets: list[str]) -> dict[str, str]:
     """Returns the terms of sentences and their target terms, the best first."""
     sides = [list(map(find_words, side)) for side in (sources, targets)]
     totals = [collections.Counter(itertools.chain(*side)) for side in sides]
@@ -46,7 +47,7 @@ def choose_terms(sources: list[str], targets: list[str], count: int) -> dict[str
         if not (is_rare or source in terms or target in terms.values()):
             terms[source] = target
     pairs = ((s, written[t]) for s, t in terms.items() if s != t)
-    return dict(itertools.islice(pairs, count))
+    return dict(itertools.islice(pairs, MAX_TERMS))
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -55,11 +56,10 @@ def main(argv: list[str] | None = None) -> None:
     )
     for name in ("source", "reference", "output"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
-    parser.add_argument("--terms", type=int, default=200)
     parser.add_argument("--translations", type=pathlib.Path, nargs="*", default=[])
     options = parser.parse_args(argv)
     sides = [list(read_lines(path)) for path in (options.source, options.reference)]
-    terms = choose_terms(*sides, options.terms)
+    terms = choose_terms(*sides)
     lines = [f"{source}\t{target}\n" for source, target in terms.items()]
     options.output.write_text("".join(lines), encoding="utf-8")
     for path in options.translations:
