@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from documents.markup.translate_markup import SentenceTranslator
+from documents.markup.translate_markup import SentenceTranslator, find_parts
 from documents.markup.word_alignment import find_words
 
 # A full stop, or what else stands between blanks.
@@ -70,8 +70,10 @@ def swap(text: str) -> tuple[str, list[int]]:
         parts += [text[done : word.start], text[other.start : other.end]]
         done = word.end
     found = "".join([*parts, text[done:]])
-    if len(find_words(found)) != len(words):
-        return text, list(range(len(words)))  # Words have become one.
+    leaves = [sorted(name for _, name in find_parts(side)) for side in (text, found)]
+    if leaves[0] != leaves[1] or len(find_words(found)) != len(words):
+        # There are other variables now, or two words have become one.
+        return text, list(range(len(words)))
     return found, order
 
 
