@@ -20,7 +20,7 @@ def test_a_glossary_has_the_words_that_occur_together(tmp_path, capsys):
     # Another translation, with `Gebäude` for two of the three houses.
     other = german.replace("Haus", "Gebäude").replace("haus", "Haus")
     for path, text in zip(paths, (english, german, other), strict=False):
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
 
     names = "source", "reference", "translations", "output"
     extract_glossary.main([f"--{n}={p}" for n, p in zip(names, paths, strict=True)])
