@@ -16,6 +16,7 @@ import dataclasses
 import html
 import importlib
 import pathlib
+import posixpath
 import re
 import textwrap
 
@@ -23,14 +24,12 @@ from benchmarks.all import describe_results
 
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = "keras_transformer"
-# Link targets in the included files, and the pages that replace them.
-LINK_REPLACEMENTS = {
-    "../docs/": "",
-    "../README.md": "index.md",
-    "docs/": "",
-    "CONTRIBUTING.md": "contributing.md",
-    "CHANGELOG.md": "changelog.md",
-    "SECURITY.md": "security.md",
+# Files beside the guide that are pages of it.
+PAGES = {
+    "README.md": "docs/index.md",
+    "CONTRIBUTING.md": "docs/reference/contributing.md",
+    "CHANGELOG.md": "docs/reference/changelog.md",
+    "SECURITY.md": "docs/reference/security.md",
 }
 
 
@@ -128,7 +127,18 @@ def lower(markdown: str) -> str:
     return "".join(parts)
 
 
-def expand(markdown: str) -> str:
+def move_links(markdown: str, file: str, page: str) -> str:
+    """Makes the links of a file lead to pages, as seen from the page it is on."""
+
+    def replace(match):
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(file), match[1]))
+        target = PAGES.get(target, target)
+        return f"]({posixpath.relpath(target, posixpath.dirname(page))}"
+
+    return re.sub(r"\]\(([\w./]+\.(?:ipynb|md|svg))\b", replace, markdown)
+
+
+def expand(markdown: str, page: str) -> str:
     """Replaces the directives, and links to files that are pages here."""
 
     def replace(match):
@@ -138,24 +148,21 @@ def expand(markdown: str) -> str:
         if kind == "measured":
             return describe_results(name)
         if kind == "include":
-            text = expand((ROOT / name).read_text("utf-8"))
+            text = move_links((ROOT / name).read_text("utf-8"), name, page)
             return lower(text) if match.start() else text
         path = find_defining_file(name)[0].relative_to(ROOT)
         return f'```python title="{path}"\n{find_source(name)}\n```'
 
-    markdown = re.sub(
+    return re.sub(
         r"^\{\{ (source|include|options|measured) (.+) \}\}$",
         replace,
-        markdown,
+        move_links(markdown, page, page),
         flags=re.M,
     )
-    for path, page in LINK_REPLACEMENTS.items():
-        markdown = markdown.replace(f"]({path}", f"]({page}")
-    return markdown
 
 
-def on_page_markdown(markdown, **_):
-    return draw_formulas(expand(markdown))
+def on_page_markdown(markdown, page, **_):
+    return draw_formulas(expand(markdown, f"docs/{page.file.src_uri}"))
 
 
 def on_page_content(content, page, **_):

@@ -55,7 +55,7 @@ def check_run_file(run_dir, name):
             "`run_dir` must be the folder of a finished run. "
             f"Received: run_dir={str(run_dir)!r}, which has no {name}. A model of "
             "another system is first converted: python -m convert hugging-face "
-            "--model-dir DOWNLOADED --run-dir CONVERTED (see docs/pretrained.md)"
+            "--model-dir DOWNLOADED --run-dir CONVERTED (see docs/how_to/pretrained.md)"
         )
     return path
 

@@ -13,7 +13,7 @@ import keras_transformer
 from documents.formats import FORMAT_OF_SUFFIX
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = sorted(DOCS.rglob("*.md"))
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def hooks():
     return module
 
 
-@pytest.mark.parametrize("page", ["documents", "http_api"])
+@pytest.mark.parametrize("page", ["how_to/documents", "reference/http_api"])
 def test_the_guide_names_every_format(page):
     text = (DOCS / f"{page}.md").read_text("utf-8")
 
@@ -32,7 +32,7 @@ def test_the_guide_names_every_format(page):
 
 
 def test_code_of_the_paper_runs():
-    text = (DOCS / "paper.md").read_text("utf-8")
+    text = (DOCS / "explanation/paper.md").read_text("utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     names = {}
     for block in blocks:
@@ -44,8 +44,8 @@ def test_code_of_the_paper_runs():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
 def test_the_notebook_runs(monkeypatch, capsys):
-    monkeypatch.chdir(DOCS)  # As Jupyter does.
-    notebook = json.loads((DOCS / "annotated.ipynb").read_text("utf-8"))
+    monkeypatch.chdir(DOCS / "tutorials")  # As Jupyter does.
+    notebook = json.loads((DOCS / "tutorials/annotated.ipynb").read_text("utf-8"))
     cells = [
         "".join(cell["source"])
         for cell in notebook["cells"]
@@ -63,7 +63,9 @@ def test_the_notebook_runs(monkeypatch, capsys):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_is_filled_in(page, hooks):
     """Its links are checked by `mkdocs build --strict`, which `make docs` runs."""
-    found = hooks.expand(page.read_text("utf-8"))
+    found = hooks.expand(
+        page.read_text("utf-8"), page.relative_to(DOCS.parent).as_posix()
+    )
 
     for left in ("{{ ", "SUPPRESS", "%(default"):
         assert left not in found
@@ -104,8 +106,12 @@ def test_formulas_of_the_notebook_are_drawn(hooks, monkeypatch):
 
 
 def test_boxes_of_figure_1_lead_to_sections():
-    headings = re.findall(r"^## (.+)$", (DOCS / "paper.md").read_text("utf-8"), re.M)
-    links = re.findall(r'href="#([^"]+)"', (DOCS / "figure1.svg").read_text("utf-8"))
+    headings = re.findall(
+        r"^## (.+)$", (DOCS / "explanation/paper.md").read_text("utf-8"), re.M
+    )
+    links = re.findall(
+        r'href="#([^"]+)"', (DOCS / "assets/figure1.svg").read_text("utf-8")
+    )
 
     slugs = [re.sub(r"[^\w -]", "", heading).lower() for heading in headings]
     assert len(links) >= 15
@@ -113,7 +119,7 @@ def test_boxes_of_figure_1_lead_to_sections():
 
 
 def test_every_command_has_its_options():
-    page = (DOCS / "options.md").read_text()
+    page = (DOCS / "reference/options.md").read_text()
     code = [
         path.read_text()
         for folder in ("train", "export", "convert", "paper", "translate")
@@ -127,7 +133,7 @@ def test_every_command_has_its_options():
 
 
 def test_the_api_has_every_public_name():
-    text = (DOCS / "api.md").read_text("utf-8")
+    text = (DOCS / "reference/api.md").read_text("utf-8")
     documented = re.findall(r"^::: keras_transformer\.[\w.]+\.(\w+)$", text, re.M)
 
     assert sorted(documented) == sorted({*keras_transformer.__all__} - {"PRESETS"})

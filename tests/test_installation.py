@@ -24,7 +24,7 @@ MODULES = {
 }
 for command in COMMANDS.values():
     MODULES.setdefault(EXTRAS.get(command, "train"), []).append(f"{command}.__main__")
-for page in ROOT.glob("docs/*.md"):
+for page in ROOT.glob("docs/**/*.md"):
     MODULES["docs"] += re.findall(r"^{{ options (\S+) }}", page.read_text(), re.M)
 # Imported where a user asks for them; who lacks one gets one line.
 OPTIONAL = {"ai-edge-litert", "ctranslate2", "datasets", "jax", "torch"}

@@ -20,7 +20,7 @@ PAGES = [
     README,
     ROOT / "CONTRIBUTING.md",
     ROOT / "benchmarks/README.md",
-    *sorted(DOCS.glob("*.md")),
+    *sorted(DOCS.rglob("*.md")),
 ]
 
 
@@ -34,7 +34,7 @@ def test_blocks_about_an_export_run(
     (tmp_path / "exports").mkdir()
     (tmp_path / "exports/mine").symlink_to(export_dir)
     monkeypatch.chdir(tmp_path)
-    load, ask = python_blocks(DOCS / "serving.md")
+    load, ask = python_blocks(DOCS / "how_to/serving.md")
     names = {}
 
     exec(load, names)
@@ -45,7 +45,7 @@ def test_blocks_about_an_export_run(
 
     assert set(names["outputs"]) == {"translation", "score", "truncated"}
     assert capsys.readouterr().out.startswith("[b'")
-    (translate_html,) = python_blocks(DOCS / "documents.md")
+    (translate_html,) = python_blocks(DOCS / "how_to/documents.md")
     exec(translate_html, {})
     assert re.fullmatch("<p>.*<b>.*</b>.*</p>\n", capsys.readouterr().out)
     assert python_blocks(README)[1] == load.replace("mine", "multi30k")
@@ -62,7 +62,7 @@ def test_the_block_about_a_run_folder_runs(run_dir, monkeypatch, tmp_path, capsy
     assert capsys.readouterr().out.endswith("\n")
 
 
-@pytest.mark.parametrize("page", [README, DOCS / "layers.md"])
+@pytest.mark.parametrize("page", [README, DOCS / "tutorials/layers.md"])
 def test_blocks_about_layers_run(page, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
     names = {}
@@ -79,7 +79,7 @@ def test_blocks_about_layers_run(page, monkeypatch):
 
 
 def test_badges_are_true():
-    badges = (DOCS / "badges.svg").read_text("utf-8")
+    badges = (DOCS / "assets/badges.svg").read_text("utf-8")
     setup = (ROOT / "setup.cfg").read_text("utf-8")
     texts = [
         html.unescape(text) for text in re.findall("<text.*?>(.*?)</text>", badges)

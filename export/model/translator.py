@@ -1,7 +1,7 @@
 """Signatures of an export: a trained Transformer as TensorFlow functions.
 
-Docstrings give the outputs; `docs/signatures.md` has all inputs and limits. Axes:
-`B` texts, `K` beams, `S` source and `L` translation tokens.
+Docstrings give the outputs; `docs/reference/signatures.md` has all inputs and limits.
+Axes: `B` texts, `K` beams, `S` source and `L` translation tokens.
 """
 
 import dataclasses

@@ -13,7 +13,7 @@ from export.bundle.graph_inspection import read_meta_graph, served_signatures
 from tests.helpers.example_sentences import SENTENCES
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
-SOURCE = pathlib.Path(__file__).parents[1] / "helpers" / "serving_smoke.c"
+SOURCE = pathlib.Path(__file__).parents[1] / "helpers/programs/serving_smoke.c"
 
 
 @pytest.mark.skipif(

@@ -6,7 +6,9 @@ import re
 import mypy.api
 
 ROOT = pathlib.Path(__file__).parents[2]
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs/layers.md").read_text(), re.S)
+BLOCKS = re.findall(
+    r"```python\n(.*?)```", (ROOT / "docs/tutorials/layers.md").read_text(), re.S
+)
 WRONG = {
     "kt.Transfomer(9)": "has no attribute",
     "kt.Transformer('1000')": "expected",

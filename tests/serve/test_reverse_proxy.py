@@ -1,4 +1,4 @@
-"""The reverse proxy of docs/service.md, in front of two services."""
+"""The reverse proxy of docs/how_to/service.md, in front of two services."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from tests.helpers.allowed_skips import find_program
 from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.service_client import ReversingModel, wait_until
 
-GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "service.md"
+GUIDE = pathlib.Path(__file__).parents[2] / "docs/how_to/service.md"
 PAIR = {"source": "en", "target": "es"}
 ASKED = 'translate_requests_total{path="/languages",status="200"}'
 

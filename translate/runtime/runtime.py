@@ -1,7 +1,7 @@
 """One protocol of all runtimes: signatures that take and return arrays.
 
-A signature is named as in a SavedModel (docs/signatures.md). `Runtime.ask` calls one;
-the other methods take and return texts.
+A signature is named as in a SavedModel (docs/reference/signatures.md). `Runtime.ask`
+calls one; the other methods take and return texts.
 """
 
 import abc

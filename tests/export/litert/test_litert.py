@@ -419,7 +419,7 @@ def test_says_what_to_install(run_dir, tmp_path, refused, monkeypatch):
 def test_the_block_of_the_guide_runs(folder, tmp_path, monkeypatch, capsys):
     (tmp_path / "exports").mkdir()
     (tmp_path / "exports/litert").symlink_to(folder.parent)
-    guide = pathlib.Path("docs/device.md").read_text("utf-8")
+    guide = pathlib.Path("docs/tutorials/device.md").read_text("utf-8")
     (block,) = re.findall(r"```python\n(import litert.*?)```", guide, re.S)
     monkeypatch.chdir(tmp_path)
 
