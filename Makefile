@@ -57,16 +57,17 @@ peers: .venv/peers.stamp
 	$(PYTEST) -m peers
 
 # The wheel in an empty environment, outside of the checkout: the layers' checks on
-# JAX without TensorFlow, then on TensorFlow.
+# JAX and torch without TensorFlow, then on TensorFlow.
 wheel: PY := .venv-wheel/bin/python
 wheel:
 	rm -rf build/wheel build/lib .venv-wheel
 	$(MAKE) $(PY)
 	$(PY) -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
 	$(PY) -m pip install --quiet --disable-pip-version-check \
-	    build/wheel/*.whl jax pytest
-	cd build/wheel && KERAS_BACKEND=jax ../../$(PY) \
-	    ../../tests/helpers/keras_workflows.py
+	    build/wheel/*.whl jax torch pytest
+	$(PY) -m pip uninstall --quiet --yes triton  # As in .venv/peers.stamp.
+	cd build/wheel && for backend in jax torch; do KERAS_BACKEND=$$backend \
+	    ../../$(PY) ../../tests/helpers/keras_workflows.py || exit 1; done
 	$(PY) -m pip install --quiet --disable-pip-version-check \
 	    'keras-transformer-translation[tensorflow]'
 	cd build/wheel && KERAS_BACKEND=tensorflow ../../$(PY) \
