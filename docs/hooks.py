@@ -1,7 +1,7 @@
 """MkDocs hooks that insert source code and other files into the pages.
 
-`{{ source attention.scaled_dot_product_attention }}` becomes the lines of that
-function or method of `keras_transformer`, without its docstring,
+`{{ source layers.attention.scaled_dot_product_attention }}` becomes the lines of
+that function or method of `keras_transformer`, without its docstring,
 `{{ include README.md }}` the text of a file,
 `{{ options train.options.Options }}` tables of a command's options, and
 `{{ measured NAME }}` what `python -m benchmarks.all` measured. The headings of
@@ -30,6 +30,7 @@ PAGES = {
     "CONTRIBUTING.md": "docs/reference/contributing.md",
     "CHANGELOG.md": "docs/reference/changelog.md",
     "SECURITY.md": "docs/reference/security.md",
+    "benchmarks/README.md": "docs/explanation/measured.md",
 }
 
 

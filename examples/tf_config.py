@@ -1,4 +1,9 @@
-"""Prints `TF_CONFIG` for a worker, given its index and all host names."""
+"""Prints `TF_CONFIG` for a worker, given its index and all host names.
+
+The second of two workers has
+
+    python examples/tf_config.py 1 first.example.org second.example.org
+"""
 
 import json
 import sys

@@ -69,6 +69,8 @@ def test_a_page_is_filled_in(page, hooks):
 
     for left in ("{{ ", "SUPPRESS", "%(default"):
         assert left not in found
+    # A formula is drawn where it is one line.
+    assert [line for line in found.split("\n") if line.count("$$") == 1] == []
 
 
 def test_a_page_without_a_name_that_it_asks_for_is_refused(hooks):

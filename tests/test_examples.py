@@ -1,5 +1,9 @@
 """The examples run, at toy size; what they reach at real size they say."""
 
+import json
+import runpy
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -100,3 +104,14 @@ def test_two_files_become_a_model_that_translates_and_resumes(tmp_path):
     ids = tokenizer.tokenize(SENTENCES[:2]).to_tensor()
     for found in (model, loaded):
         assert tokenizer.detokenize(found.generate(ids)).shape == (2,)
+
+
+def test_tf_config_names_all_workers_and_this_one(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["tf_config.py", "1", "a", "b"])
+
+    runpy.run_module("examples.tf_config")
+
+    assert json.loads(capsys.readouterr().out) == {
+        "cluster": {"worker": ["a:12345", "b:12345"]},
+        "task": {"type": "worker", "index": 1},
+    }
