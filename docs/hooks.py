@@ -23,7 +23,6 @@ import textwrap
 from benchmarks.all import describe_results
 
 ROOT = pathlib.Path(__file__).parent.parent
-PACKAGE = "keras_transformer"
 # Files beside the guide that are pages of it.
 PAGES = {
     "README.md": "docs/index.md",
@@ -51,7 +50,7 @@ def find_source(name: str) -> str:
 
 def find_defining_file(name: str) -> tuple[pathlib.Path, list[str]]:
     """Returns the file of a function, and the names that lead to it there."""
-    path, names = ROOT / PACKAGE, name.split(".")
+    path, names = ROOT / "keras_transformer", name.split(".")
     while path.is_dir():
         path /= names.pop(0)
         if path.with_suffix(".py").exists():
